@@ -1,0 +1,1 @@
+"""DLCB: a deep-learning compiler for PyTorch; one compile serves every shape."""
