@@ -1,1 +1,1 @@
-
+"""`dlcb.cuda`: CUDA C as structured IR."""
