@@ -1,0 +1,63 @@
+"""Integer arithmetic on constants: what the kernel builder does not write down. Floats are left to the device compiler."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Attribute
+
+Number = int | float | bool
+
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "minimum": min,
+    "maximum": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_DIVISION: dict[str, Callable[[int, int], int]] = {"floordiv": operator.floordiv, "mod": operator.mod}
+_UNCHANGED_BY = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "or": 0, "xor": 0}
+"""x function c is x"""
+_COMMUTES = frozenset({"add", "mul", "or", "xor", "and"})
+
+
+def wrap(value: int, element: Attribute) -> int:
+    """The value as a signed integer of the type's width; a truth value is 0 or 1."""
+    assert isinstance(element, IntegerType)
+    bits = element.width.data
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
+
+
+def fold_constants(function: str, lhs: int, rhs: int) -> int | None:
+    """`function(lhs, rhs)` before wrapping, or None if it stays in the kernel."""
+    if function in _DIVISION:
+        return _DIVISION[function](lhs, rhs) if rhs else None
+    fold = _ARITHMETIC.get(function)
+    return None if fold is None else int(fold(lhs, rhs))
+
+
+def unchanged(function: str, element: Attribute, lhs: Number | None, rhs: Number | None) -> int | None:
+    """Which operand (0 or 1) the result equals when the other one is this constant; None if neither."""
+    neutral = wrap(-1, element) if function == "and" else _UNCHANGED_BY.get(function)
+    if neutral is None:
+        return None
+    if rhs is not None and rhs == neutral:
+        return 0
+    return 1 if lhs is not None and lhs == neutral and function in _COMMUTES else None
+
+
+def absorbed(function: str, lhs: Number | None, rhs: Number | None) -> bool:
+    """Is the result zero whatever the other operand is?"""
+    return function in ("mul", "and") and (lhs == 0 or rhs == 0) or (function == "mod" and rhs == 1)
