@@ -1,0 +1,121 @@
+"""The one place that reaches past xDSL's public API; a new xDSL version is checked here first."""
+
+from io import StringIO
+
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    ModuleOp,
+    NameLoc,
+    UnknownLoc,
+)
+from xdsl.ir import Attribute, AttributeInvT, BlockArgument, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError, UnregisteredConstructException, VerifyException
+from xdsl.utils.lexer import Span
+
+__all__ = ["UNKNOWN_LOC", "LocatedPrinter", "SpanParser", "has_location", "op_text", "source_line", "to_text"]
+
+
+def has_location(node: Operation | BlockArgument) -> bool:
+    return not isinstance(node.location, UnknownLoc)
+
+
+def _location_text(location: Attribute) -> str | None:
+    match location:
+        case FileLineColLoc():
+            return f"{location.filename.data}:{location.line.data}"
+        case FusedLoc(locations=ArrayAttr(data=parts)):
+            return next((text for part in parts if (text := _location_text(part))), None)
+        case CallSiteLoc():
+            return _location_text(location.callee)
+        case NameLoc():
+            return _location_text(location.location)
+        case _:
+            return None
+
+
+def source_line(node: Operation | BlockArgument) -> str | None:
+    """`model.py:12`, the innermost place that the node's location names; None where it names none."""
+    return _location_text(node.location)
+
+
+class LocatedPrinter(Printer):
+    """Prints the locations that are known, and nothing where xDSL would print `loc(unknown)`."""
+
+    def print_op(self, op: Operation) -> None:
+        outer = self.print_debuginfo
+        self.print_debuginfo = has_location(op)
+        super().print_op(op)
+        self.print_debuginfo = outer
+
+    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
+        outer = self.print_debuginfo
+        self.print_debuginfo = has_location(arg)
+        super().print_block_argument(arg, print_type)
+        self.print_debuginfo = outer
+
+
+def to_text(op: Operation, *, locations: bool = True) -> str:
+    """The IR as text that parses back; with `locations`, source lines too."""
+    stream = StringIO()
+    (LocatedPrinter if locations else Printer)(stream=stream).print_op(op)
+    return stream.getvalue() + "\n"
+
+
+def op_text(op: Operation) -> str:
+    """The op's first line, without the bodies of its regions."""
+    return str(op).split("\n", 1)[0]
+
+
+class SpanParser(Parser):
+    """A parser that knows where each op stands in the text, and gives every error a place in it."""
+
+    starts: dict[Operation, int]
+    first_uses: dict[str, Span]
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        self.starts = {}
+        self.first_uses = {}
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            undefined = [name for name in self.forward_ssa_references if name in self.first_uses]
+            if undefined and error.msg.startswith("values used but not defined"):
+                name = undefined[0]
+                raise ParseError(self.first_uses[name], f"%{name} is used, but nothing defines it") from error
+            raise
+
+    def parse_operation(self) -> Operation:
+        start = self.pos
+        try:
+            op = super().parse_operation()
+        except (VerifyException, UnregisteredConstructException, ValueError) as error:
+            raise ParseError(self.line_span(start), str(error)) from error
+        self.starts[op] = start
+        return op
+
+    def resolve_operand(self, operand: UnresolvedOperand, type: AttributeInvT) -> SSAValue[AttributeInvT]:
+        if operand.operand_name not in self.ssa_values:
+            self.first_uses.setdefault(operand.operand_name, operand.span)
+        return super().resolve_operand(operand, type)
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        try:
+            return super()._get_op_by_name(name)
+        except ParseError as error:
+            start = self.lexer.input.content.rfind(name, 0, self.pos)
+            raise ParseError(Span(start, start + len(name), self.lexer.input), f"unknown op '{name}'") from error
+
+    def line_span(self, start: int) -> Span:
+        """The text from `start` to the end of its line."""
+        return Span(start, self.lexer.input.get_end_of_line(start), self.lexer.input)
+
+    def span_of(self, op: Operation) -> Span | None:
+        """Where the op, or the nearest op around it that was parsed, stands; None for an op of a pass's making."""
+        start = self.starts.get(op)
+        return None if start is None else self.line_span(start)

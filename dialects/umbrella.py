@@ -1,0 +1,13 @@
+"""The one registered dialect `dlcb`: xDSL looks a name up by the part before its first dot, so the five levels are joined here."""
+
+from xdsl.ir import Dialect
+
+from dlcb.dialects import coord, cuda, graph, host, shape
+
+_LEVELS = (graph, shape, coord, cuda, host)
+
+DLCB = Dialect(
+    "dlcb",
+    [op for level in _LEVELS for op in level.OPS],
+    [attribute for level in _LEVELS for attribute in level.ATTRS],
+)

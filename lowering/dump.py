@@ -1,0 +1,31 @@
+"""Writes the module after each stage to a folder: `00-input.mlir`, `01-generalize.mlir`, …, and the CUDA text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from dlcb.dialects._xdsl import to_text
+from dlcb.passes.stages import Stage
+
+
+class DumpFolder:
+    """An observer of the pipeline; the files sort in the order of the stages, and each is valid input of `dlcb-opt`."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._count = 0
+
+    def __call__(self, stage: Stage, module: ModuleOp) -> None:
+        self.write(stage.name, module)
+
+    def write(self, name: str, module: ModuleOp) -> None:
+        stem = f"{self._count:02}-{name}"
+        self._count += 1
+        (self.folder / f"{stem}.mlir").write_text(to_text(module), encoding="utf-8")
+        if name == "cuda":
+            from dlcb.lowering.cuda_to_text import print_module
+
+            (self.folder / f"{stem}.cu").write_text(print_module(module), encoding="utf-8")

@@ -1,0 +1,301 @@
+"""`dlcb-opt`: textual IR in, passes, textual IR or CUDA C out. xDSL's own driver, with DLCB's stages and error texts."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import gc
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, ClassVar, Final
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.lexer import Span
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from dlcb.dialects._xdsl import SpanParser, op_text, to_text
+from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.lowering.dump import DumpFolder
+from dlcb.lowering.pipeline import STAGES, position, remaining
+from dlcb.passes.checks import OpVerifyException, check_module, check_stage
+from dlcb.passes.stages import Stage, mark_stage
+from dlcb.tools.registry import full_universe
+
+_STAGE_OF_PASS: Final[dict[str, Stage]] = {stage.pass_name: stage for stage in STAGES}
+
+
+def _short_name(module_pass: ModulePass) -> str:
+    """A stage's pass goes by the stage's name, any other pass by its own."""
+    stage = _STAGE_OF_PASS.get(module_pass.name)
+    return stage.name if stage else module_pass.name
+
+
+class PassWatcher:
+    """Checks, prints, dumps and times the module around each pass, as the arguments ask."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._wanted: set[str] = set(args.print_ir_after)
+        self._dump = DumpFolder(args.dump_dir) if args.dump_dir else None
+        self._text = ""
+        self.seconds: list[tuple[str, float]] = []
+
+    def begin(self, module: ModuleOp) -> None:
+        if not self._args.disable_verify:
+            check_module(module)
+        if self._dump is not None:
+            self._dump.write("input", module)
+        if "changed" in self._wanted:
+            self._text = to_text(module, locations=False)
+
+    def run(self, module_pass: ModulePass, ctx: Context, module: ModuleOp) -> None:
+        if self.seconds and self._args.print_between_passes:
+            print(f"IR after {self.seconds[-1][0]}:\n{to_text(module, locations=False)}\n\n")
+        began = time.perf_counter()
+        module_pass.apply(ctx, module)
+        elapsed = time.perf_counter() - began
+        self.seconds.append((_short_name(module_pass), elapsed))
+        if self._args.time_passes:
+            print(f"Pass {module_pass.name} took {elapsed} seconds")
+        self._check(module_pass, module)
+        self._show(_short_name(module_pass), module)
+
+    def _check(self, module_pass: ModulePass, module: ModuleOp) -> None:
+        stage = _STAGE_OF_PASS.get(module_pass.name)
+        if stage is not None:
+            mark_stage(module, stage.name)
+        if self._args.disable_verify:
+            return
+        try:
+            check_module(module)
+            if stage is not None:
+                check_stage(module, stage)
+        except OpVerifyException as error:
+            error.add_note(f"found after pass {module_pass.name}")
+            raise
+
+    def _show(self, name: str, module: ModuleOp) -> None:
+        if self._dump is not None:
+            self._dump.write(name, module)
+        if "changed" in self._wanted:
+            text = to_text(module, locations=False)
+            if text != self._text:
+                _print_ir(name, text)
+            self._text = text
+        elif self._wanted & {name, f"dlcb-{name}", "all"}:
+            _print_ir(name, to_text(module, locations=False))
+
+    def print_timing(self) -> None:
+        width = max((len(name) for name, _ in self.seconds), default=0)
+        for name, seconds in self.seconds:
+            print(f"{name:<{width}} {seconds * 1000:10.3f} ms", file=sys.stderr)
+        print(f"{'total':<{width}} {sum(s for _, s in self.seconds) * 1000:10.3f} ms", file=sys.stderr)
+
+
+def _print_ir(name: str, text: str) -> None:
+    print(f"// -----// IR after {name} //----- //\n{text}", file=sys.stderr)
+
+
+def _list_stages() -> None:
+    for number, stage in enumerate(STAGES, 1):
+        print(f"{number:2} {stage.name:<12} {stage.text}")
+
+
+def _list_rules() -> None:
+    from dlcb.passes.rule import all_rules
+
+    for rule in all_rules():
+        print(f"{rule.level:<6} {rule.name:<28} {rule.text()}")
+
+
+class _PrintAndEnd(argparse.Action):
+    """An option that prints what `const` prints and ends the tool, as `--help` does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, const: Callable[[], None], help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+        self._print = const
+
+    def __call__(self, parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> None:
+        self._print()
+        parser.exit()
+
+
+class DlcbOptMain(xDSLOptMain):
+    version_format: ClassVar[str] = "dlcb-opt built from xdsl version {xdsl_version}"
+
+    _parser: SpanParser | None = None
+    _line_offset = 0
+    watcher: PassWatcher
+
+    def __init__(self, args: Sequence[str] | None = None) -> None:
+        super().__init__("DLCB's optimizer driver", args)
+
+    def register_all_dialects(self) -> None:
+        for name, factory in full_universe().all_dialects.items():
+            self.ctx.register_dialect(name, factory)
+
+    def register_all_passes(self) -> None:
+        self.available_passes.update(full_universe().all_passes)
+
+    def register_all_targets(self) -> None:
+        self.available_targets.update(full_universe().all_targets)
+
+    def register_all_frontends(self) -> None:
+        self.available_frontends["mlir"] = self._parse
+
+    def _parse(self, stream: IO[bytes]) -> ModuleOp:
+        name = "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
+        self._parser = SpanParser(self.ctx, stream.read(), name)
+        return self._parser.parse_module(not self.args.no_implicit_module)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        arg_parser.prog = "dlcb-opt"
+        arg_parser.usage = "dlcb-opt [FILE|-] [options]; --help lists them"
+        super().register_all_arguments(arg_parser)
+        group = arg_parser.add_argument_group("stages of DLCB")
+        group.add_argument("--pipeline", choices=["default"], help="after -p, run the stages from where the module stands")
+        group.add_argument("--stop-after", metavar="STAGE", help="run the stages up to this one; implies --pipeline")
+        group.add_argument("--list-stages", action=_PrintAndEnd, const=_list_stages, help="print the stages in order and end")
+        group.add_argument("--list-rules", action=_PrintAndEnd, const=_list_rules, help="print the rewrite rules by level and end")
+        group.add_argument(
+            "--print-ir-after",
+            metavar="STAGE|PASS|all|changed",
+            action="append",
+            default=[],
+            help="print the IR to the error stream after a stage or pass, after all, or after those that change it",
+        )
+        group.add_argument("--dump-dir", metavar="DIR", help="write the IR after every pass to files in this folder")
+        group.add_argument("--timing", action="store_true", help="print the milliseconds of each pass to the error stream")
+        group.add_argument("--traceback", action="store_true", help="show where in DLCB an error was raised")
+
+    def setup_pipeline(self) -> None:
+        if self.args.stop_after is not None:
+            position(self.args.stop_after)
+        names = {stage.name for stage in STAGES} | self.available_passes.keys()
+        for name in self.args.print_ir_after:
+            if name not in names and name not in ("all", "changed"):
+                raise UserError(_unknown("stage or pass", name, names))
+        self.watcher = PassWatcher(self.args)
+        for spec in parse_pipeline(self.args.passes):
+            if spec.name not in self.available_passes:
+                raise UserError(_unknown("pass", spec.name, self.available_passes))
+        try:
+            self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes)
+        except ValueError as error:
+            raise UserError(f"-p {self.args.passes}: {error}") from error
+
+    def get_input_stream(self) -> tuple[IO[bytes], str]:
+        name = self.args.input_file
+        if name == "-":
+            return sys.stdin.buffer, "mlir"
+        stream, extension = super().get_input_stream()
+        if (self.args.frontend or extension) not in self.available_frontends:
+            stream.close()
+            raise UserError(f"{name}: '.{extension}' is no kind of input; known are {', '.join(self.available_frontends)}")
+        return stream, extension
+
+    def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
+        self._line_offset = start_offset
+        return super().parse_chunk(chunk, file_extension, start_offset)
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        self.watcher.begin(prog)
+        for module_pass in self._passes(prog):
+            self.watcher.run(module_pass, self.ctx, prog)
+        if self.args.timing:
+            self.watcher.print_timing()
+
+    def _passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        """The passes of -p, then the stages that remain when these have run."""
+        yield from self.pipeline.passes
+        if self.args.pipeline is not None or self.args.stop_after is not None:
+            for stage in remaining(module, self.args.stop_after):
+                yield stage.load()()
+
+    def span_of(self, op: Operation) -> Span | None:
+        """Where the op stands in the input; None for an op that a pass made."""
+        span = self._parser.span_of(op) if self._parser else None
+        return span and replace(span, line_offset=self._line_offset)
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"unknown {kind} '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
+
+
+def _at_span(span: Span, message: str) -> str:
+    """`FILE:LINE:COL: error: …`, the line, and a caret under the place."""
+    place, *context = span.print_with_context().rstrip("\n").split("\n")
+    return "\n".join([f"{place}: error: {message}", *context[:2]])
+
+
+def _op_error(error: OpVerifyException, tool: DlcbOptMain) -> str:
+    span = tool.span_of(error.op)
+    text = _at_span(span, str(error)) if span else f"dlcb-opt: error: {error}\n  {op_text(error.op)}"
+    return "\n".join([text, *(note for note in error.__notes__)]) if hasattr(error, "__notes__") else text
+
+
+def _internal_error(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return f"dlcb-opt: internal error: {text} (at {Path(frame.filename).name}:{frame.lineno}; --traceback shows more)"
+
+
+def _describe(error: BaseException, tool: DlcbOptMain | None) -> tuple[str, int]:
+    """The one message of an error, and the exit status: 1 for the input, 2 for the command line and for bugs of ours."""
+    match error:
+        case ParseError():
+            return _at_span(error.span, error.msg), 1
+        case OpVerifyException() if tool is not None:
+            return _op_error(error, tool), 1
+        case ArgSpecParseError():
+            return f"dlcb-opt: error: -p: {error}".rstrip(), 2
+        case OSError():
+            return f"dlcb-opt: error: {error.filename}: {error.strerror}", 1
+        case UnicodeDecodeError():
+            return f"dlcb-opt: error: the input is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}", 1
+        case RecursionError():
+            return "dlcb-opt: error: the input is nested too deeply", 1
+        case UserError() | UnsupportedError() | DiagnosticException():
+            return f"dlcb-opt: error: {error}", 1
+        case InternalError():
+            return f"dlcb-opt: internal error: {error}", 2
+        case Exception():
+            return _internal_error(error), 2
+        case _:
+            raise error
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns the exit status: 0, 1 (wrong input) or 2 (wrong command line, or a bug of ours)."""
+    gc.set_threshold(200_000, 50, 50)
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
+    tool = None
+    try:
+        tool = DlcbOptMain(argv)
+        tool.run()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (Exception, ArgSpecParseError) as error:
+        if tool is not None and tool.args.traceback:
+            traceback.print_exception(error)
+        sys.stdout.flush()
+        text, status = _describe(error, tool)
+        print(text, file=sys.stderr)
+        return status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
