@@ -1,0 +1,92 @@
+"""Ops whose coordinates depend on data. An index out of range is an error of the program; kernels then touch no memory outside."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Operation
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, ShapeScope
+from dlcb.dialects.graph.types import TensorType, type_of
+from dlcb.dialects.shape.expr import Expr
+
+
+@irdl_op_definition
+class TakeOp(GraphOp):
+    """result[a.., i.., b..] = data[a.., indices[i..], b..]: `indices` replaces dim `axis`.  Source: torch.nn.functional.embedding, index_select, x[indices]."""
+
+    name = "dlcb.graph.take"
+    FAMILY: ClassVar[str] = "index"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    res = result_def(TensorType)
+    axis = prop_def(IntAttr)
+    traits = traits_def(Pure())
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes, axis = scope.of(self.data), self.axis.data
+        return ((*sizes[:axis], *scope.of(self.indices), *sizes[axis + 1 :]),)
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        axis, rank = self.axis.data, type_of(self.indices).rank
+        at = b.read(self.indices, coords[axis : axis + rank])
+        row = b.coordinate(at, b.of(self.data)[axis], f"{self.title}: index")
+        return b.read(self.data, (*coords[:axis], row, *coords[axis + rank :]))
+
+
+@irdl_op_definition
+class GatherOp(GraphOp):
+    """result[p] = data[p with p[axis] = indices[p]].  Sizes: indices ≤ data outside `axis`.  Source: torch.gather."""
+
+    name = "dlcb.graph.gather"
+    FAMILY: ClassVar[str] = "index"
+    data = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    res = result_def(TensorType)
+    axis = prop_def(IntAttr)
+    traits = traits_def(Pure())
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        for i, (size, whole) in enumerate(zip(scope.of(self.indices), scope.of(self.data), strict=True)):
+            if i != self.axis.data and size is not whole:
+                scope.require("le", size, whole, f"{self.title}: indices reach beyond dim {i} of the data")
+        return (scope.of(self.indices),)
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        axis = self.axis.data
+        row = b.coordinate(b.read(self.indices, coords), b.of(self.data)[axis], f"{self.title}: index")
+        return b.read(self.data, (*coords[:axis], row, *coords[axis + 1 :]))
+
+
+@irdl_op_definition
+class PutOp(GraphOp):
+    """result = base, but result[a.., indices[i], b..] = src[a.., i, b..].  Indices that occur twice: one of them wins.  Source: index_copy, x[indices] = src."""
+
+    name = "dlcb.graph.put"
+    FAMILY: ClassVar[str] = "scatter"
+    base = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    src = operand_def(TensorType)
+    res = result_def(TensorType)
+    axis = prop_def(IntAttr)
+    traits = traits_def(Pure())
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes, axis = scope.of(self.base), self.axis.data
+        wanted = (*sizes[:axis], scope.of(self.indices)[0], *sizes[axis + 1 :])
+        for i, (have, want) in enumerate(zip(scope.of(self.src), wanted, strict=True)):
+            if have is not want:
+                scope.require("eq", have, want, f"{self.title}: size of dim {i} of the source")
+        return (sizes,)
+
+    def target(self, b: ElementBuilder, coords: Coords) -> Coords:
+        """Where in the base the element of `src` at `coords` goes."""
+        axis = self.axis.data
+        row = b.coordinate(b.read(self.indices, (coords[axis],)), b.of(self.base)[axis], f"{self.title}: index")
+        return (*coords[:axis], row, *coords[axis + 1 :])
+
+
+OPS: list[type[Operation]] = [TakeOp, GatherOp, PutOp]

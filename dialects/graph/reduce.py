@@ -1,0 +1,162 @@
+"""Reductions along whole dims, and scans. Sums accumulate in f32 or wider."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
+from xdsl.ir import Operation
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, ShapeScope, Sizes
+from dlcb.dialects.graph.types import TensorType, type_of
+from dlcb.dialects.graph.view import product
+from dlcb.dialects.shape.expr import Expr, const
+from dlcb.dialects.types import compute_type, i1, is_float
+
+INFINITY = float("inf")
+
+
+class Reduce(GraphOp):
+    """result[p] = f over all x[q] with q = p outside `axes`.  Reduced dims vanish, or stay with size 1 if `keep`."""
+
+    FAMILY: ClassVar[str] = "reduce"
+    src = operand_def(TensorType)
+    res = result_def(TensorType)
+    axes = prop_def(ArrayAttr[IntAttr])
+    keep = opt_prop_def(UnitAttr)
+    traits = traits_def(Pure())
+    FUNCTION: ClassVar[str]
+    INITIAL: ClassVar[float | int] = 0
+
+    @property
+    def reduced(self) -> tuple[int, ...]:
+        return tuple(a.data for a in self.axes.data)
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes = scope.of(self.src)
+        gone = set(self.reduced)
+        if self.keep is not None:
+            return (tuple(const(1) if i in gone else s for i, s in enumerate(sizes)),)
+        return (tuple(s for i, s in enumerate(sizes) if i not in gone),)
+
+    def operand_coords(self, coords: Coords, row: Coords) -> Coords:
+        """The operand's coordinates from those of the result and of the row (one for each reduced axis)."""
+        gone = self.reduced
+        kept = iter([c for i, c in enumerate(coords) if self.keep is None or i not in gone])
+        along = dict(zip(gone, row, strict=True))
+        rank = type_of(self.src).rank
+        return tuple(along[i] if i in along else next(kept) for i in range(rank))
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        accumulate = compute_type(self.result_element)
+
+        def body(row: Coords) -> Any:
+            return self.term(b, b.cast(b.read(self.src, self.operand_coords(coords, row)), accumulate))
+
+        total = b.reduce(self.FUNCTION, b.of(self.src), self.reduced, body, self.initial, accumulate)
+        return self.finish(b, total, b)
+
+    @property
+    def initial(self) -> float | int:
+        """The value of an empty reduction."""
+        return self.INITIAL
+
+    def term(self, b: ElementBuilder, element: Any) -> Any:
+        return element
+
+    def finish(self, b: ElementBuilder, total: Any, sizes: Sizes) -> Any:
+        return total
+
+
+@irdl_op_definition
+class SumOp(Reduce):
+    """result[p] = Σ x.  Source: torch.sum."""
+
+    name = "dlcb.graph.sum"
+    FUNCTION: ClassVar[str] = "add"
+    INITIAL: ClassVar[float | int] = 0
+
+
+@irdl_op_definition
+class ProdOp(Reduce):
+    """result[p] = Π x.  Source: torch.prod."""
+
+    name = "dlcb.graph.prod"
+    FUNCTION: ClassVar[str] = "mul"
+    INITIAL: ClassVar[float | int] = 1
+
+
+@irdl_op_definition
+class MeanOp(Reduce):
+    """result[p] = Σ x / n; NaN for n = 0.  Source: torch.mean."""
+
+    name = "dlcb.graph.mean"
+    FUNCTION: ClassVar[str] = "add"
+    INITIAL: ClassVar[float | int] = 0
+
+    def finish(self, b: Any, total: Any, sizes: Sizes) -> Any:
+        whole = sizes.of(self.src)
+        return b.div(total, b.index(product([whole[i] for i in self.reduced]), b.type_of(total)))
+
+
+class Extremum(Reduce):
+    """NaN if any element is.  An empty reduction is refused at launch, as torch does."""
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        whole = scope.of(self.src)
+        scope.require("lt", const(0), product([whole[i] for i in self.reduced]), f"{self.title}: nothing to reduce")
+        return super().infer(scope)
+
+
+@irdl_op_definition
+class AmaxOp(Extremum):
+    """result[p] = max x.  Source: torch.amax."""
+
+    name = "dlcb.graph.amax"
+    FUNCTION: ClassVar[str] = "maximum"
+
+    @property
+    def initial(self) -> float | int:
+        return -INFINITY if is_float(self.result_element) else _integer_limits(self.result_element)[0]
+
+
+@irdl_op_definition
+class AminOp(Extremum):
+    """result[p] = min x.  Source: torch.amin."""
+
+    name = "dlcb.graph.amin"
+    FUNCTION: ClassVar[str] = "minimum"
+
+    @property
+    def initial(self) -> float | int:
+        return INFINITY if is_float(self.result_element) else _integer_limits(self.result_element)[1]
+
+
+def _integer_limits(element: Any) -> tuple[int, int]:
+    if element == i1:
+        return 0, 1
+    bits = element.width.data
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+@irdl_op_definition
+class AnyOp(Reduce):
+    """result[p] = some x is not 0.  Source: torch.any."""
+
+    name = "dlcb.graph.any"
+    FUNCTION: ClassVar[str] = "or"
+    INITIAL: ClassVar[float | int] = False
+
+
+@irdl_op_definition
+class AllOp(Reduce):
+    """result[p] = every x is not 0.  Source: torch.all."""
+
+    name = "dlcb.graph.all"
+    FUNCTION: ClassVar[str] = "and"
+    INITIAL: ClassVar[float | int] = True
+
+
+OPS: list[type[Operation]] = [SumOp, ProdOp, MeanOp, AmaxOp, AminOp, AnyOp, AllOp]

@@ -1,0 +1,263 @@
+"""Functions, returns, and what the graph is cut into: kernels, launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from dlcb.dialects.graph.base import parse_type, print_type
+
+KINDS = ("input", "weight", "int")
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A tensor program. Arguments: `%x : tensor<…> {name = "x", kind = "input"}`; kinds are input, weight, int (an `index`)."""
+
+    name = "dlcb.graph.func"
+    sym_name = prop_def(SymbolNameConstraint())
+    arg_names = prop_def(ArrayAttr[StringAttr])
+    arg_kinds = prop_def(ArrayAttr[StringAttr])
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    @staticmethod
+    def build_from(name: str, block: Block, names: Sequence[str], kinds: Sequence[str]) -> FuncOp:
+        return FuncOp.create(
+            properties={
+                "sym_name": StringAttr(name),
+                "arg_names": ArrayAttr(map(StringAttr, names)),
+                "arg_kinds": ArrayAttr(map(StringAttr, kinds)),
+            },
+            regions=[Region(block)],
+        )
+
+    @property
+    def symbol(self) -> str:
+        name = self.sym_name
+        assert isinstance(name, StringAttr)
+        return name.data
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(a.data for a in self.arg_names.data)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(a.data for a in self.arg_kinds.data)
+
+    @property
+    def returned(self) -> ReturnOp:
+        last = self.body.block.last_op
+        assert isinstance(last, ReturnOp)
+        return last
+
+    def verify_(self) -> None:
+        count = len(self.body.block.args)
+        if len(self.names) != count or len(self.kinds) != count:
+            raise VerifyException(
+                f"{self.name}: {count} arguments, {len(self.names)} names, {len(self.kinds)} kinds"
+            )
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise VerifyException(f"{self.name}: argument kind {kind!r} is none of {', '.join(KINDS)}")
+        if not isinstance(self.body.block.last_op, ReturnOp):
+            raise VerifyException(f"{self.name}: the body does not end with dlcb.graph.return")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" @" + self.symbol + "(")
+        for i, (argument, name, kind) in enumerate(zip(self.body.block.args, self.names, self.kinds, strict=True)):
+            printer.print_string((",\n      " if i else ""))
+            printer.print_operand(argument)
+            printer.print_string(": ")
+            print_type(printer, argument.type)
+            printer.print_string(f" {kind} ")
+            printer.print_string_literal(name)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        name = parser.parse_symbol_name()
+        arguments: list[Parser.Argument] = []
+        names: list[Attribute] = []
+        kinds: list[Attribute] = []
+
+        def one() -> None:
+            argument = parser.parse_argument(expect_type=False)
+            parser.parse_punctuation(":")
+            arguments.append(argument.resolve(parse_type(parser)))
+            kinds.append(StringAttr(parser.parse_identifier("argument kind: input, weight or int")))
+            names.append(StringAttr(parser.parse_str_literal()))
+
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        region = parser.parse_region(arguments)
+        return FuncOp.create(
+            properties={"sym_name": name, "arg_names": ArrayAttr(names), "arg_kinds": ArrayAttr(kinds)},
+            attributes=dict(attributes.data) if attributes is not None else {},
+            regions=[region],
+        )
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """What a function gives back. The first operands are the new values of the arguments in `updates`, written in place; the
+    others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not copies."""
+
+    name = "dlcb.graph.return"
+    args = var_operand_def()
+    updates = opt_prop_def(ArrayAttr[IntAttr])
+    aliases = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    traits = traits_def(IsTerminator())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "($args^ `:` type($args))? attr-dict"
+
+    @staticmethod
+    def make(values: Sequence[SSAValue], updates: Sequence[int] = (), aliases: Sequence[tuple[int, int]] = ()) -> ReturnOp:
+        properties: dict[str, Attribute] = {}
+        if updates:
+            properties["updates"] = ArrayAttr(map(IntAttr, updates))
+        if aliases:
+            properties["aliases"] = ArrayAttr(ArrayAttr(map(IntAttr, pair)) for pair in aliases)
+        return ReturnOp.create(operands=values, properties=properties)
+
+    @property
+    def updated(self) -> tuple[int, ...]:
+        return tuple(a.data for a in self.updates.data) if self.updates is not None else ()
+
+    @property
+    def aliased(self) -> dict[int, int]:
+        """Result (counted without the updates) → argument."""
+        if self.aliases is None:
+            return {}
+        pairs = [tuple(i.data for i in pair.data) for pair in self.aliases.data]
+        return {pair[0]: pair[1] for pair in pairs}
+
+    @property
+    def results_returned(self) -> Sequence[SSAValue]:
+        return self.operands[len(self.updated) :]
+
+
+class Isolated(IRDLOperation):
+    """An op with a region of graph ops, whose block arguments are its operands: `(%a = %x : tensor<…>) -> (tensor<…>) {…}`."""
+
+    args = var_operand_def()
+    res = var_result_def()
+    body = region_def("single_block")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string("(")
+        for i, (inner, outer) in enumerate(zip(self.body.block.args, self.operands, strict=True)):
+            printer.print_string(", " if i else "")
+            printer.print_operand(inner)
+            printer.print_string(" = ")
+            printer.print_operand(outer)
+            printer.print_string(" : ")
+            print_type(printer, outer.type)
+        printer.print_string(") -> (")
+        printer.print_list([r.type for r in self.results], lambda t: print_type(printer, t))
+        printer.print_string(")")
+        printer.print_op_attributes({**self.properties, **self.attributes}, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Operation:
+        inner: list[Parser.Argument] = []
+        outer: list[SSAValue] = []
+
+        def one() -> None:
+            argument = parser.parse_argument(expect_type=False)
+            parser.parse_punctuation("=")
+            operand = parser.parse_unresolved_operand()
+            parser.parse_punctuation(":")
+            element = parse_type(parser)
+            inner.append(argument.resolve(element))
+            outer.append(parser.resolve_operand(operand, element))
+
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one)
+        parser.parse_punctuation("->")
+        results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_type(parser))
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        region = parser.parse_region(inner)
+        given = dict(attributes.data) if attributes is not None else {}
+        names = cls.get_irdl_definition().properties
+        return cls.create(
+            operands=outer,
+            result_types=results,
+            regions=[region],
+            properties={k: v for k, v in given.items() if k in names},
+            attributes={k: v for k, v in given.items() if k not in names},
+        )
+
+
+@irdl_op_definition
+class KernelOp(Isolated):
+    """A group of ops that one generated kernel computes. `in_place = [[result, operand], …]`: the result is written into the operand's memory."""
+
+    name = "dlcb.graph.kernel"
+    in_place = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    traits = traits_def(IsolatedFromAbove(), Pure())
+
+    @property
+    def written_over(self) -> dict[int, int]:
+        """Result → operand whose memory it takes."""
+        if self.in_place is None:
+            return {}
+        pairs = [tuple(i.data for i in pair.data) for pair in self.in_place.data]
+        return {pair[0]: pair[1] for pair in pairs}
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """What a kernel's region gives back."""
+
+    name = "dlcb.graph.yield"
+    args = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "$args `:` type($args) attr-dict"
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """Run a generated kernel. `forms` lists its forms, best first: `{kernel = @k0, when = "d3" | 1, bindings = {p0 = "x_0", p1 = 64}}`; the first whose
+    `when` (a dim: a symbol or a literal) is not 0 runs. Results are fresh unless `in_place` gives them an operand's memory."""
+
+    name = "dlcb.graph.launch"
+    args = var_operand_def()
+    res = var_result_def()
+    forms = prop_def(ArrayAttr[DictionaryAttr])
+    in_place = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    traits = traits_def(Pure())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
+
+    @property
+    def written_over(self) -> dict[int, int]:
+        if self.in_place is None:
+            return {}
+        pairs = [tuple(i.data for i in pair.data) for pair in self.in_place.data]
+        return {pair[0]: pair[1] for pair in pairs}
+
+
+OPS: list[type[Operation]] = [FuncOp, ReturnOp, KernelOp, YieldOp, LaunchOp]

@@ -1,0 +1,133 @@
+"""Windows: pooling over the last dims of x: result[.., p] = f over k of x[.., p·stride + k·dilation - padding]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
+from xdsl.ir import Operation
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.traits import Pure
+
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope
+from dlcb.dialects.graph.types import TensorType
+from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, lt, maximum, minimum, mul, select, sub
+from dlcb.dialects.types import compute_type, is_float
+
+
+def ints(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
+    return tuple(a.data for a in attr.data)
+
+
+def window_size(size: Expr, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> Expr:
+    """The number of window positions.  With `ceil`, the last window must start inside the input or its left padding."""
+    room = sub(add(size, 2 * padding), dilation * (kernel - 1) + 1)
+    if not ceil:
+        return add(floordiv(room, stride), 1)
+    count = add(ceildiv(room, stride), 1)
+    return select(lt(mul(sub(count, 1), stride), add(size, padding)), count, sub(count, 1))
+
+
+class Window(GraphOp):
+    FAMILY: ClassVar[str] = "window"
+    src = operand_def(TensorType)
+    res = result_def(TensorType)
+    kernel = prop_def(ArrayAttr[IntAttr])
+    stride = prop_def(ArrayAttr[IntAttr])
+    padding = prop_def(ArrayAttr[IntAttr])
+    dilation = prop_def(ArrayAttr[IntAttr])
+    ceil = opt_prop_def(UnitAttr)
+    traits = traits_def(Pure())
+    FUNCTION: ClassVar[str]
+    INITIAL: ClassVar[float | int] = 0
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes = scope.of(self.src)
+        kernel, stride, padding, dilation = map(ints, (self.kernel, self.stride, self.padding, self.dilation))
+        lead = len(sizes) - len(kernel)
+        out: list[Expr] = []
+        for size, k, s, p, d in zip(sizes[lead:], kernel, stride, padding, dilation, strict=True):
+            out.append(window_size(size, k, s, p, d, self.ceil is not None))
+            scope.require("lt", const(0), out[-1], f"{self.title}: the window is larger than the input")
+        return ((*sizes[:lead], *out),)
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        accumulate = compute_type(self.result_element)
+        total = b.loop(
+            self.FUNCTION,
+            ints(self.kernel),
+            lambda position: b.cast(self._at(b, coords, position, accumulate), accumulate),
+            self.initial,
+            accumulate,
+        )
+        return self.finish(b, total, coords)
+
+    def _at(self, b: ElementBuilder, coords: Coords, position: Sequence[Expr], accumulate: Any) -> Any:
+        stride, padding, dilation = map(ints, (self.stride, self.padding, self.dilation))
+        sizes = b.of(self.src)
+        lead = len(sizes) - len(stride)
+        inner: list[Expr] = []
+        guard: list[Guard] = []
+        reach = self.ceil is not None
+        axes = zip(coords[lead:], position, ints(self.kernel), sizes[lead:], stride, padding, dilation, strict=True)
+        for c, k, _, size, s, p, d in axes:
+            at = sub(add(mul(c, s), mul(k, d)), p)
+            inner.append(at)
+            if p:
+                guard.append(("le", const(0), at))
+            if p or reach:
+                guard.append(("lt", at, size))
+        return b.read(self.src, (*coords[:lead], *inner), guard, b.constant(self.initial, accumulate))
+
+    @property
+    def initial(self) -> float | int:
+        """The value of an empty window."""
+        return self.INITIAL
+
+    def finish(self, b: ElementBuilder, total: Any, coords: Coords) -> Any:
+        return total
+
+
+@irdl_op_definition
+class MaxPoolOp(Window):
+    """The largest of the window, padding left out; NaN if any is.  Source: torch.nn.functional.max_pool1d / 2d / 3d."""
+
+    name = "dlcb.graph.max_pool"
+    FUNCTION: ClassVar[str] = "maximum"
+
+    @property
+    def initial(self) -> float | int:
+        return -float("inf") if is_float(self.result_element) else -(2**31)
+
+
+@irdl_op_definition
+class AvgPoolOp(Window):
+    """The sum of the window over `divisor`, else over the number of its elements (with padding if `count_padding`).  Source: torch.nn.functional.avg_pool1d / 2d / 3d."""
+
+    name = "dlcb.graph.avg_pool"
+    FUNCTION: ClassVar[str] = "add"
+    INITIAL: ClassVar[float | int] = 0
+    count_padding = opt_prop_def(UnitAttr)
+    divisor = opt_prop_def(IntAttr)
+
+    def finish(self, b: Any, total: Any, coords: Coords) -> Any:
+        if self.divisor is not None:
+            return b.div(total, float(self.divisor.data))
+        kernel, stride, padding = map(ints, (self.kernel, self.stride, self.padding))
+        sizes = b.of(self.src)
+        lead = len(sizes) - len(kernel)
+        count = const(1)
+        for c, size, k, s, p in zip(coords[lead:], sizes[lead:], kernel, stride, padding, strict=True):
+            if not p and self.ceil is None:
+                count = mul(count, k)
+                continue
+            first = sub(mul(c, s), p)
+            end = minimum(add(first, k), add(size, p))
+            if self.count_padding is None:
+                first, end = maximum(first, 0), minimum(end, size)
+            count = mul(count, sub(end, first))
+        return b.div(total, b.index(count, b.type_of(total)))
+
+
+OPS: list[type[Operation]] = [MaxPoolOp, AvgPoolOp]
