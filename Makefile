@@ -1,0 +1,37 @@
+# `make demo` and `make test` build .venv if it is not there; pyright's settings lie in .typecheck, all others in pyproject.toml.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTHON := $(BIN)/python -P
+
+.PHONY: venv demo test lint types imports unit filecheck clean
+
+venv: $(READY)
+
+$(READY): pyproject.toml constraints-cpu.txt .ci/venv
+	@.ci/venv $(VENV)
+	@touch $@
+
+demo: $(READY)
+	$(PYTHON) examples/demo.py
+
+test: lint types imports unit filecheck
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/pyright --project .typecheck --pythonpath $(BIN)/python
+
+imports: $(READY)
+	$(BIN)/lint-imports --no-logo
+
+unit: $(READY)
+	$(PYTHON) -m pytest -c tests/pytest.ini -n 2 tests
+
+filecheck: $(READY)
+	$(BIN)/lit -s filecheck_tests
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info demo_out

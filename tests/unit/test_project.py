@@ -1,0 +1,85 @@
+"""The project around the code: what is packaged, what is imported, and under which name."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def packages_on_disk() -> set[str]:
+    files = [path.relative_to(ROOT) for path in ROOT.glob("*/**/__init__.py")]
+    visible = [path for path in files if not any(part.startswith(".") or part in ("build", "dist") for part in path.parts)]
+    return {"dlcb", *(".".join(["dlcb", *path.parent.parts]) for path in visible)}
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints, with the package importable as `dlcb`."""
+    path = f"import sys; sys.path.insert(0, {str(ROOT / '.typecheck')!r})\n"
+    done = subprocess.run([sys.executable, "-P", "-c", path + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_package_of_the_checkout_is_listed() -> None:
+    assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == packages_on_disk()
+
+
+def test_no_test_folder_is_a_package() -> None:
+    assert not [path for folder in ("tests", "filecheck_tests") for path in (ROOT / folder).rglob("__init__.py")]
+
+
+def test_the_link_names_the_root() -> None:
+    assert (ROOT / ".typecheck" / "dlcb").resolve() == ROOT
+
+
+def test_no_module_of_the_checkout_is_loaded_under_a_foreign_name() -> None:
+    code = """
+import importlib, json, pkgutil
+import dlcb
+for info in pkgutil.walk_packages(dlcb.__path__, "dlcb."):
+    if not info.name.startswith(("dlcb.tests.", "dlcb.filecheck_tests.", "dlcb.benchmarks.", "dlcb.examples.")):
+        importlib.import_module(info.name)
+print(json.dumps({name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)}))
+"""
+    loaded: dict[str, str] = json.loads(python(code).splitlines()[-1])
+    ours = {name for name, file in loaded.items() if is_source(Path(file))}
+    assert "dlcb.tools.dlcb_opt" in ours
+    assert not [name for name in ours if name != "dlcb" and not name.startswith("dlcb.")]
+
+
+def test_nor_is_one_in_the_process_of_the_tests() -> None:
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    foreign = [name for name, file in files.items() if file and is_source(Path(file)) and name.partition(".")[0] != "dlcb"]
+    assert not foreign
+
+
+def is_source(file: Path) -> bool:
+    """Whether the file is a module of the package: in the checkout, and not of the environment or the tests."""
+    resolved = file.resolve()
+    if not resolved.is_relative_to(ROOT):
+        return False
+    top = resolved.relative_to(ROOT).parts[0]
+    return not top.startswith(".") and top not in ("tests", "filecheck_tests", "benchmarks", "examples")
+
+
+@pytest.mark.parametrize("module", ["dlcb", "dlcb.tools.dlcb_opt", "dlcb.dialects.umbrella", "dlcb.passes.rewriter"])
+def test_the_compiler_starts_without_torch(module: str) -> None:
+    assert python(f"import {module}; print('torch' in sys.modules)") == "False\n"
+
+
+def test_stock_xdsl_opt_knows_the_dialect_the_passes_and_the_target() -> None:
+    try:
+        distribution("dlcb")
+    except PackageNotFoundError:
+        pytest.skip("the package is not installed, so its entry points are not there")
+    command = [sys.executable, "-P", "-m", "xdsl.tools.xdsl_opt", "--help"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "dlcb-fuse" in text
+    assert "cuda-c" in text
