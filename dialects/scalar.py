@@ -79,7 +79,7 @@ class ScalarBuilder(ABC):
 
     @abstractmethod
     def call(self, function: str, *operands: Any) -> Any:
-        """Apply a function of the table (not `cast`); operands have one type (the first of `select` is i1)."""
+        """Apply a function of the table (not `cast`); operands have one compute type (the first of `select` is i1)."""
 
     @abstractmethod
     def constant(self, value: float | int | bool, element: Attribute) -> Any: ...
@@ -104,7 +104,7 @@ class ScalarBuilder(ABC):
     def _alike(self, function: ScalarFunction, operands: tuple[Any, ...]) -> list[Any]:
         values = operands[1:] if function.name == "select" else operands
         types = [self.type_of(v) for v in values if not isinstance(v, (int, float))]
-        common = types[0] if len(set(types)) == 1 else common_compute_type(*types)
+        common = common_compute_type(*types)
         alike = [
             self.constant(v, common)
             if isinstance(v, (int, float))

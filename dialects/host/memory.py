@@ -138,7 +138,7 @@ class OutputOp(_LayoutOp):
 
 @irdl_op_definition
 class ViewOp(_LayoutOp):
-    """result = the source's memory with other sizes and strides; `offset` counts elements from the source's own first."""
+    """result = the memory of the source with other sizes and strides, `offset` elements after its first."""
 
     name = "dlcb.host.view"
     traits = traits_def(Pure())

@@ -1,0 +1,109 @@
+"""How a kernel runs: the schedule attribute, and the device limits it is checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+RowBinding = Literal["none", "warp", "block", "thread"]
+Stage = Literal["none", "registers"]
+
+MAX_THREADS = 1024
+MAX_STAGED_ITEMS = 64
+WARP = 32
+
+
+@irdl_attr_definition
+class ScheduleAttr(ParametrizedAttribute):
+    """`#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>`
+
+    * `row`: what walks the row coordinates: `none` (no row: one thread an outer coordinate, or `vector` of them), `warp`
+      (32 lanes a row, threads / 32 rows a block), `block` (all threads, one row a block), `thread` (one thread walks a whole row).
+    * `vector`: neighbouring coordinates of the innermost axis that a thread computes together and loads and stores at once.
+    * `items`: row coordinates a thread holds; 0 means as many as the row needs, in a loop.
+    * `stage`: whether what is loaded in the first pass over the row stays in registers for the later ones.
+    * `index`: bits of coordinates and offsets.
+    """
+
+    name = "dlcb.coord.schedule"
+    row_attr: StringAttr
+    threads_attr: IntAttr
+    vector_attr: IntAttr
+    items_attr: IntAttr
+    stage_attr: StringAttr
+    index_attr: IntAttr
+
+    @staticmethod
+    def of(row: RowBinding, threads: int, vector: int, items: int, stage: Stage, index: int) -> ScheduleAttr:
+        return ScheduleAttr(
+            StringAttr(row), IntAttr(threads), IntAttr(vector), IntAttr(items), StringAttr(stage), IntAttr(index)
+        )
+
+    @property
+    def row(self) -> str:
+        return self.row_attr.data
+
+    @property
+    def threads(self) -> int:
+        return self.threads_attr.data
+
+    @property
+    def vector(self) -> int:
+        return self.vector_attr.data
+
+    @property
+    def items(self) -> int:
+        return self.items_attr.data
+
+    @property
+    def staged(self) -> bool:
+        return self.stage_attr.data == "registers"
+
+    @property
+    def index(self) -> int:
+        return self.index_attr.data
+
+    def verify(self) -> None:
+        if self.row not in get_args(RowBinding):
+            raise VerifyException(f"schedule: row = {self.row}, expected one of {', '.join(get_args(RowBinding))}")
+        if self.stage_attr.data not in get_args(Stage):
+            raise VerifyException(f"schedule: stage = {self.stage_attr.data}, expected one of {', '.join(get_args(Stage))}")
+        if not 1 <= self.threads <= MAX_THREADS or self.threads % WARP:
+            raise VerifyException(f"schedule: {self.threads} threads, expected a multiple of {WARP} up to {MAX_THREADS}")
+        if self.vector not in (1, 2, 4, 8, 16):
+            raise VerifyException(f"schedule: vector = {self.vector}, expected 1, 2, 4, 8 or 16")
+        if self.index not in (32, 64):
+            raise VerifyException(f"schedule: index = {self.index}, expected 32 or 64")
+        if self.staged and not 1 <= self.items <= MAX_STAGED_ITEMS:
+            raise VerifyException(f"schedule: {self.items} items staged in registers, expected 1 to {MAX_STAGED_ITEMS}")
+        if self.items % self.vector:
+            raise VerifyException(f"schedule: {self.items} items are not a multiple of the vector, {self.vector}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        given: dict[str, Attribute] = {}
+
+        def one() -> None:
+            key = parser.parse_identifier("a field of the schedule")
+            parser.parse_punctuation("=")
+            number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+            given[key] = IntAttr(number) if number is not None else StringAttr(parser.parse_identifier())
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one)
+        fields = ("row", "threads", "vector", "items", "stage", "index")
+        if tuple(given) != fields:
+            parser.raise_error(f"schedule: expected the fields {', '.join(fields)} in this order")
+        return [given[f] for f in fields]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(
+            f"<row = {self.row}, threads = {self.threads}, vector = {self.vector}, items = {self.items}, "
+            f"stage = {self.stage_attr.data}, index = {self.index}>"
+        )
