@@ -1,0 +1,99 @@
+// What kernels compute with, on every target.
+
+DLCB_DEVICE float dlcb_to_f32(dlcb_bf16 x) { return dlcb_f32_bits((dlcb_u32)x.bits << 16); }
+#ifdef DLCB_BF16_BY_BITS
+DLCB_DEVICE dlcb_bf16 dlcb_to_bf16(float x) {
+  const dlcb_u32 bits = dlcb_bits(x);
+  if (x != x) return dlcb_bf16{0x7fff};
+  return dlcb_bf16{(dlcb_u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
+}
+#endif
+
+// Several elements that are loaded or stored as one; the address is a multiple of their bytes, of 16 where they are more.
+template <class T, int N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dlcb_vec {
+  T at[N];
+};
+template <int N, class T>
+DLCB_DEVICE dlcb_vec<T, N> dlcb_load_vector(const T* array, dlcb_i64 index) {
+  return *(const dlcb_vec<T, N>*)(array + index);
+}
+template <class T, int N>
+DLCB_DEVICE void dlcb_store_vector(T* array, dlcb_i64 index, dlcb_vec<T, N> values) {
+  *(dlcb_vec<T, N>*)(array + index) = values;
+}
+
+// dividend / divisor for a dividend that is not negative; see magic.py for the constants.
+DLCB_DEVICE int dlcb_magic_div(int dividend, int mul, int shift) {
+  return (int)(dlcb_high_product((dlcb_u32)dividend << 1, (dlcb_u32)mul) >> shift);
+}
+DLCB_DEVICE dlcb_i64 dlcb_magic_div(dlcb_i64 dividend, dlcb_i64 mul, dlcb_i64 shift) {
+  return (dlcb_i64)(dlcb_high_product((dlcb_u64)dividend << 1, (dlcb_u64)mul) >> shift);
+}
+
+// Integer division by 0 gives 0; by -1 it is a negation that wraps.
+template <class T>
+DLCB_DEVICE T dlcb_negate(T a) { return (T)(0 - (dlcb_u64)a); }
+template <class T>
+DLCB_DEVICE T dlcb_truncdiv(T a, T b) { return b == 0 ? 0 : b == -1 ? dlcb_negate(a) : a / b; }
+template <class T>
+DLCB_DEVICE T dlcb_remainder(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
+template <class T>
+DLCB_DEVICE T dlcb_floordiv(T a, T b) {
+  const T rest = dlcb_remainder(a, b);
+  return dlcb_truncdiv(a, b) - (rest != 0 && (rest < 0) != (b < 0));
+}
+template <class T>
+DLCB_DEVICE T dlcb_mod(T a, T b) {
+  const T rest = dlcb_remainder(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+DLCB_DEVICE float dlcb_remainder(float a, float b) { return fmodf(a, b); }
+DLCB_DEVICE double dlcb_remainder(double a, double b) { return fmod(a, b); }
+DLCB_DEVICE float dlcb_mod(float a, float b) {
+  const float rest = fmodf(a, b);
+  return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
+}
+DLCB_DEVICE double dlcb_mod(double a, double b) {
+  const double rest = fmod(a, b);
+  return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+}
+
+// The exact quotient less its remainder is a whole number but for rounding; the nearest whole number is meant.
+template <class T>
+DLCB_DEVICE T dlcb_float_floordiv(T a, T b) {
+  if (b == 0) return a / b;
+  const T whole = (a - dlcb_mod(a, b)) / b;
+  const T below = floor(whole);
+  if (whole == 0) return copysign((T)0, a / b);
+  return whole - below > (T)0.5 ? below + 1 : below;
+}
+DLCB_DEVICE float dlcb_floordiv(float a, float b) { return dlcb_float_floordiv(a, b); }
+DLCB_DEVICE double dlcb_floordiv(double a, double b) { return dlcb_float_floordiv(a, b); }
+
+// A negative power of an integer is that of 1 / base, rounded towards zero.
+template <class T>
+DLCB_DEVICE T dlcb_integer_pow(T base, T exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  dlcb_u64 result = 1;
+  for (dlcb_u64 power = (dlcb_u64)base; exponent != 0; exponent /= 2, power *= power) {
+    if (exponent % 2 != 0) result *= power;
+  }
+  return (T)result;
+}
+
+// NaN where either operand is one.
+template <class T>
+DLCB_DEVICE T dlcb_maximum(T a, T b) { return a != a || a > b ? a : b; }
+template <class T>
+DLCB_DEVICE T dlcb_minimum(T a, T b) { return a != a || a < b ? a : b; }
+
+template <class T>
+DLCB_DEVICE T dlcb_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+
+// A shift by as many bits as there are, or more, leaves no bit but the sign's.
+template <class T>
+DLCB_DEVICE T dlcb_shl(T a, T by) { return by < 0 || by >= (T)(sizeof(T) * 8) ? 0 : (T)((dlcb_u64)a << by); }
+template <class T>
+DLCB_DEVICE T dlcb_shr(T a, T by) { return a >> (by < 0 || by >= (T)(sizeof(T) * 8) ? (T)(sizeof(T) * 8 - 1) : by); }

@@ -1,0 +1,154 @@
+// The kernel text's vocabulary for a C++17 compiler: a block is one thread of the machine, its phases are loops.
+//
+// Between two barriers warps run one after another, whole; inside a warp the lanes run one after another up to the next shuffle.
+// So a missing barrier shows: with an order seed, warps, lanes and blocks run in another order and what a block has not yet
+// written is poison (all bits set, a NaN).
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define DLCB_DEVICE static inline
+
+typedef unsigned char dlcb_u8;
+typedef unsigned short dlcb_u16;
+typedef unsigned int dlcb_u32;
+typedef long long dlcb_i64;
+typedef unsigned long long dlcb_u64;
+
+enum { DLCB_WARP = 32 };
+
+// In which order things run: seed 0 as they are numbered, 1 the other way round, else shuffled.
+struct dlcb_order {
+  std::vector<int> at;
+
+  dlcb_order(int count, dlcb_u64 seed) : at(count) {
+    for (int i = 0; i < count; ++i) at[i] = seed == 1 ? count - 1 - i : i;
+    dlcb_u64 state = seed;
+    for (int i = count - 1; seed > 1 && i > 0; --i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      std::swap(at[i], at[(state >> 33) % (dlcb_u64)(i + 1)]);
+    }
+  }
+};
+
+// What a block knows of its launch. Hostile: an order seed was given.
+template <bool Hostile, int Threads>
+struct dlcb_block {
+  static constexpr int threads = Threads;
+  static constexpr int warps = (Threads + DLCB_WARP - 1) / DLCB_WARP;
+  static constexpr int lanes = Threads < DLCB_WARP ? Threads : DLCB_WARP;
+
+  int number;
+  const int* warp_order;
+  const int* lane_order;
+
+  int warp(int i) const { return Hostile ? warp_order[i] : i; }
+  int thread(int warp, int i) const { return warp * DLCB_WARP + (Hostile ? lane_order[i] : i); }
+  template <class T>
+  void poison(T& array) const {
+    if (Hostile) memset((void*)&array, 0xff, sizeof(array));
+  }
+};
+
+template <bool Hostile, int Threads, class... P, size_t... I>
+void dlcb_run(void (*kernel)(dlcb_block<Hostile, Threads>, P...), void** args, dlcb_i64 blocks, dlcb_u64 seed,
+              std::index_sequence<I...>) {
+  typedef dlcb_block<Hostile, Threads> block;
+  const dlcb_order block_order(Hostile ? (int)blocks : 0, seed);
+  const dlcb_order warp_order(block::warps, seed), lane_order(block::lanes, seed);
+  for (dlcb_i64 i = 0; i < blocks; ++i) {
+    const int number = Hostile ? block_order.at[i] : (int)i;
+    kernel(block{number, warp_order.at.data(), lane_order.at.data()}, *(P*)args[I]...);
+  }
+}
+
+template <int Threads, class... P>
+void dlcb_launch(void (*plain)(dlcb_block<false, Threads>, P...), void (*hostile)(dlcb_block<true, Threads>, P...),
+                 void** args, dlcb_i64 blocks, int seed) {
+  const std::index_sequence_for<P...> parameters;
+  if (seed == 0) dlcb_run(plain, args, blocks, 0, parameters);
+  else dlcb_run(hostile, args, blocks, (dlcb_u64)seed, parameters);
+}
+
+#define DLCB_KERNEL(name, threads, ...)                                                 \
+  template <bool Hostile>                                                               \
+  static void name##_block(dlcb_block<Hostile, threads> dlcb_self, __VA_ARGS__);        \
+  extern "C" void launch_##name(void** args, long long blocks, int order_seed) {        \
+    dlcb_launch<threads>(name##_block<false>, name##_block<true>, args, blocks, order_seed); \
+  }                                                                                     \
+  template <bool Hostile>                                                               \
+  static void name##_block(dlcb_block<Hostile, threads> dlcb_self, __VA_ARGS__)
+#define DLCB_WARPS                                          \
+  for (int dlcb_i = 0; dlcb_i < dlcb_self.warps; ++dlcb_i) \
+    if (const int dlcb_w = dlcb_self.warp(dlcb_i); true)
+#define DLCB_THREADS                                        \
+  for (int dlcb_j = 0; dlcb_j < dlcb_self.lanes; ++dlcb_j) \
+    if (const int dlcb_t = dlcb_self.thread(dlcb_w, dlcb_j); dlcb_t < dlcb_self.threads)
+#define DLCB_THREAD dlcb_t
+#define DLCB_BLOCK dlcb_self.number
+#define DLCB_LOCAL(type, name, size)   \
+  type name[dlcb_self.threads][size]; \
+  dlcb_self.poison(name)
+#define DLCB_AT(name) name[dlcb_t]
+#define DLCB_SHARED(type, name, size) \
+  type name[size];                    \
+  dlcb_self.poison(name)
+#define DLCB_BARRIER (void)0
+#define DLCB_SHUFFLE_XOR(source, source_index, target, target_index, mask) \
+  dlcb_shuffle_xor(source + dlcb_w * DLCB_WARP, source_index, target + dlcb_w * DLCB_WARP, target_index, mask)
+#define DLCB_UNROLL
+
+// Rows of `source` and `target` are a warp's lanes.
+template <class T, size_t N, size_t M>
+void dlcb_shuffle_xor(T (*source)[N], dlcb_i64 source_index, T (*target)[M], dlcb_i64 target_index, int mask) {
+  T taken[DLCB_WARP];
+  for (int lane = 0; lane < DLCB_WARP; ++lane) taken[lane] = source[lane ^ mask][source_index];
+  for (int lane = 0; lane < DLCB_WARP; ++lane) target[lane][target_index] = taken[lane];
+}
+
+template <class To, class From>
+To dlcb_same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "a type of the same size");
+  To to;
+  memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+DLCB_DEVICE float dlcb_f32_bits(dlcb_u32 bits) { return dlcb_same_bits<float>(bits); }
+DLCB_DEVICE double dlcb_f64_bits(dlcb_u64 bits) { return dlcb_same_bits<double>(bits); }
+DLCB_DEVICE dlcb_u32 dlcb_bits(float value) { return dlcb_same_bits<dlcb_u32>(value); }
+DLCB_DEVICE dlcb_u32 dlcb_high_product(dlcb_u32 a, dlcb_u32 b) { return (dlcb_u32)((dlcb_u64)a * b >> 32); }
+DLCB_DEVICE dlcb_u64 dlcb_high_product(dlcb_u64 a, dlcb_u64 b) { return (dlcb_u64)((unsigned __int128)a * b >> 64); }
+DLCB_DEVICE float dlcb_rsqrt(float x) { return 1.0f / sqrtf(x); }
+DLCB_DEVICE double dlcb_rsqrt(double x) { return 1.0 / sqrt(x); }
+
+struct dlcb_f16 { dlcb_u16 bits; };
+struct dlcb_bf16 { dlcb_u16 bits; };
+
+DLCB_DEVICE float dlcb_to_f32(dlcb_f16 x) {
+  const dlcb_u32 sign = (dlcb_u32)(x.bits & 0x8000u) << 16, exponent = x.bits >> 10 & 31u, fraction = x.bits & 0x3ffu;
+  if (exponent == 31u) return dlcb_f32_bits(sign | 0x7f800000u | fraction << 13);
+  if (exponent != 0u) return dlcb_f32_bits(sign | (exponent + 112u) << 23 | fraction << 13);
+  const float magnitude = (float)fraction * 0x1p-24f;
+  return sign ? -magnitude : magnitude;
+}
+
+// Rounds to nearest, ties to even: adding half a unit of the last kept bit, less one where that bit is even, carries as it should.
+DLCB_DEVICE dlcb_f16 dlcb_to_f16(float x) {
+  const dlcb_u32 bits = dlcb_bits(x), magnitude = bits & 0x7fffffffu;
+  const dlcb_u16 sign = (dlcb_u16)(bits >> 16 & 0x8000u);
+  if (magnitude > 0x7f800000u) return dlcb_f16{(dlcb_u16)(sign | 0x7fffu)};
+  if (magnitude >= 0x477ff000u) return dlcb_f16{(dlcb_u16)(sign | 0x7c00u)};
+  if (magnitude >= 0x38800000u) {
+    const dlcb_u32 rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u) - (112u << 23);
+    return dlcb_f16{(dlcb_u16)(sign | rounded >> 13)};
+  }
+  // Below 2^-14 the unit is 2^-24, the unit of floats in [0.5, 1): the addition of 0.5 rounds to it.
+  const dlcb_u32 subnormal = dlcb_bits(dlcb_f32_bits(magnitude) + 0.5f) - 0x3f000000u;
+  return dlcb_f16{(dlcb_u16)(sign | subnormal)};
+}
+#define DLCB_BF16_BY_BITS
