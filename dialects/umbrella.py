@@ -1,4 +1,4 @@
-"""The one registered dialect `dlcb`: xDSL looks a name up by the part before its first dot, so the five levels are joined here."""
+"""The one registered dialect `dlcb`, which joins the five levels: xDSL looks names up by the part before the first dot."""
 
 from xdsl.ir import Dialect
 

@@ -1,13 +1,13 @@
+# ruff: noqa: F821
+# pyright: reportUndefinedVariable=false
 """lit's configuration: the tests run the checkout's own `dlcb-opt`, installed or not."""
 
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import lit.formats
 
-config: Any
 root = Path(__file__).parent.parent
 
 config.name = "dlcb"

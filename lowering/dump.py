@@ -7,6 +7,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects._xdsl import to_text
+from dlcb.lowering.cuda_to_text import cuda_unit, module_to_text
 from dlcb.passes.stages import Stage
 
 
@@ -26,6 +27,4 @@ class DumpFolder:
         self._count += 1
         (self.folder / f"{stem}.mlir").write_text(to_text(module), encoding="utf-8")
         if name == "cuda":
-            from dlcb.lowering.cuda_to_text import print_module
-
-            (self.folder / f"{stem}.cu").write_text(print_module(module), encoding="utf-8")
+            (self.folder / f"{stem}.cu").write_text(cuda_unit(module_to_text(module)), encoding="utf-8")

@@ -18,7 +18,9 @@ _FUSED: Final = frozenset({"function", "kernel", "fused", "view", "library", "sh
 _CALLS: Final = frozenset({"function", "launch", "view", "library", "shape"})
 
 STAGES: Final[tuple[Stage, ...]] = (
-    Stage("generalize", "free every size that the program does not fix", "dlcb.passes.generalize:GeneralizePass", _GRAPH),
+    Stage(
+        "generalize", "free every size that the program does not fix", "dlcb.passes.generalize:GeneralizePass", _GRAPH
+    ),
     Stage("collect", "state what every op demands of its sizes", "dlcb.passes.collect:CollectPass", _GRAPH),
     Stage("solve", "solve these demands; what stays open is checked at launch", "dlcb.passes.solve:SolvePass", _GRAPH),
     Stage("simplify", "rewrite by rules: decompose, fold, drop", "dlcb.passes.simplify:SimplifyPass", _GRAPH),
@@ -70,8 +72,8 @@ def run(
 ) -> dict[str, float]:
     """Runs what remains of the pipeline, in place, and returns the seconds of each stage.
 
-    With `check`, the module is verified after each stage, and the first op that must not be there is an error. The observer
-    sees the module after each stage.
+    With `check`, the module is verified after each stage, and the first op that must not be there is an error.
+    The observer sees the module after each stage.
     """
     seconds: dict[str, float] = {}
     for stage in remaining(module, until):

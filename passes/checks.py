@@ -28,7 +28,8 @@ def check_module(module: ModuleOp) -> None:
         module.verify()
     except VerifyException as error:
         op = next((op for op in module.walk() if not _verifies(op)), module)
-        raise OpVerifyException(f"{op.name}: {error}", op) from error
+        text = str(error)
+        raise OpVerifyException(text if op.name in text else f"{op.name}: {text}", op) from error
     check_dominance(module)
 
 
@@ -65,9 +66,9 @@ def _check_block(block: Block, visible: set[Operation | Block]) -> None:
             if operand.owner not in visible:
                 raise _use_before_definition(op, operand)
         if op.regions:
-            inner = set[Operation | Block]() if op.has_trait(IsolatedFromAbove, value_if_unregistered=False) else visible
+            isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
             for region in op.regions:
-                _check_region(region, inner)
+                _check_region(region, set() if isolated else visible)
         visible.add(op)
         added.append(op)
     visible.difference_update(added)
@@ -85,4 +86,5 @@ def check_stage(module: ModuleOp, stage: Stage) -> None:
     for op in module.walk():
         family = family_of(op)
         if family is not None and family not in stage.families:
-            raise OpVerifyException(f"{op.name} ({family}) must not exist after stage '{stage.name}': `{op_text(op)}`", op)
+            message = f"{op.name} ({family}) must not exist after stage '{stage.name}': `{op_text(op)}`"
+            raise OpVerifyException(message, op)

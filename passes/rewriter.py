@@ -24,9 +24,9 @@ _BUDGET_AT_LEAST = 1000
 def apply_rules(root: Operation, rules: Sequence[Rule], *, budget: int | None = None) -> Counter[str]:
     """Applies the rules to all ops under `root` until none applies; returns how often each did.
 
-    Where several rules apply at one op, the first of the sequence wins. A pure op whose last use a rewrite removed is erased. New
-    ops take the location of the op that was rewritten. `InternalError` after more than `budget` rewrites: 32 for each op at
-    the start, if not given.
+    Where several rules apply at one op, the first of the sequence wins. A pure op whose last use a rewrite removed
+    is erased. New ops take the location of the op that was rewritten. `InternalError` after more than `budget`
+    rewrites: 32 for each op at the start, if not given.
     """
     return _Driver(rules).run(root, budget)
 

@@ -1,7 +1,7 @@
 """What a rewrite rule is, and where rules are found.
 
-A rule is one file under `passes/rules/<level>/`, or a class or module that an installed package names in the entry-point
-group `dlcb.rules`. It is not registered anywhere else.
+A rule is one file under `passes/rules/<level>/`, or a class or module that an installed package names in the
+entry-point group `dlcb.rules`. It is not registered anywhere else.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ENTRY_POINT_GROUP: Final = "dlcb.rules"
 class Rule(ABC):
     """One rewrite within a level. `why_not` decides and never edits; `rewrite` edits and never decides.
 
-    The laws: the result computes the same, is never worse, and a second run changes nothing. One generic test holds every rule
-    to its own examples.
+    The laws: the result computes the same, is never worse, and a second run changes nothing. One generic test holds
+    every rule to its own examples.
     """
 
     level: ClassVar[str]
@@ -87,7 +87,8 @@ def _plugin_rules() -> Iterator[type[Rule]]:
         elif isinstance(found, type) and issubclass(found, Rule):
             yield found
         else:
-            raise UserError(f"entry point '{entry.name}' of '{ENTRY_POINT_GROUP}' must name a Rule class or a module, got {found!r}")
+            what = f"entry point '{entry.name}' of '{ENTRY_POINT_GROUP}'"
+            raise UserError(f"{what} must name a Rule class or a module, got {found!r}")
 
 
 def _rules_in(module: ModuleType) -> Iterable[type[Rule]]:

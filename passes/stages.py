@@ -37,8 +37,9 @@ class Stage:
 def family_of(op: Operation) -> str | None:
     """What the op is to a stage; None for an op of another compiler.
 
-    Outside the graph level it is the dialect: `shape`, `coord`, `cuda`, `host`. In it: `kernel`, `launch`, `fused` (a tensor
-    op inside a kernel), `library`, `view`, `tensor` (any other tensor op), and `function` (what holds them).
+    Outside the graph level it is the dialect: `shape`, `coord`, `cuda`, `host`. In it: `kernel`, `launch`,
+    `fused` (a tensor op inside a kernel), `library`, `view` (its class says how it may be one), `tensor` (any other
+    tensor op), and `function` (what holds them).
     """
     dialect, _, rest = op.name.partition(".")
     if dialect != "dlcb":
@@ -53,9 +54,9 @@ def family_of(op: Operation) -> str | None:
         return "fused"
     if not isinstance(op, GraphOp):
         return "function"
-    if op.library is not None:
+    if op.LIBRARY is not None:
         return "library"
-    return "view" if op.family == "view" else "tensor"
+    return "tensor" if type(op).view is GraphOp.view else "view"
 
 
 def stage_of(module: ModuleOp) -> str | None:

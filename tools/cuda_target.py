@@ -1,4 +1,4 @@
-"""The target `cuda-c`: the CUDA text of a module whose kernels are at the cuda level."""
+"""The target `cuda-c`: one translation unit, as NVRTC takes it, of a module whose kernels are at the cuda level."""
 
 from dataclasses import dataclass
 from typing import IO
@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
 from dlcb.errors import UserError
-from dlcb.lowering.cuda_to_text import print_module
+from dlcb.lowering.cuda_to_text import cuda_unit, module_to_text
 from dlcb.passes.stages import family_of
 
 
@@ -18,6 +18,8 @@ class CudaC(Target):
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         families = {family_of(op) for op in module.walk()}
-        if "coord" in families or families & {"tensor", "kernel"}:
-            raise UserError("target cuda-c prints kernels of the cuda level; add `--pipeline default` or `--stop-after cuda`")
-        output.write(print_module(module))
+        if families & {"tensor", "kernel", "coord"}:
+            raise UserError(
+                "target cuda-c prints kernels of the cuda level; add `--pipeline default` or `--stop-after cuda`"
+            )
+        output.write(cuda_unit(module_to_text(module)))

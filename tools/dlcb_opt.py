@@ -1,4 +1,4 @@
-"""`dlcb-opt`: textual IR in, passes, textual IR or CUDA C out. xDSL's own driver, with DLCB's stages and error texts."""
+"""`dlcb-opt`: textual IR in, passes, textual IR or CUDA C out; xDSL's own driver with DLCB's stages and error texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, ClassVar, Final
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,12 +25,16 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from dlcb.dialects._xdsl import SpanParser, op_text, to_text
 from dlcb.errors import InternalError, UnsupportedError, UserError
-from dlcb.lowering.dump import DumpFolder
 from dlcb.lowering.pipeline import STAGES, position, remaining
 from dlcb.passes.checks import OpVerifyException, check_module, check_stage
 from dlcb.passes.stages import Stage, mark_stage
 from dlcb.tools.registry import full_universe
 
+if TYPE_CHECKING:
+    from dlcb.lowering.dump import DumpFolder
+
+_CONTEXT: Final = 160
+"""How many characters of a line an error shows."""
 _STAGE_OF_PASS: Final[dict[str, Stage]] = {stage.pass_name: stage for stage in STAGES}
 
 
@@ -40,13 +44,19 @@ def _short_name(module_pass: ModulePass) -> str:
     return stage.name if stage else module_pass.name
 
 
+def _dump_folder(path: str) -> DumpFolder:
+    from dlcb.lowering.dump import DumpFolder
+
+    return DumpFolder(path)
+
+
 class PassWatcher:
     """Checks, prints, dumps and times the module around each pass, as the arguments ask."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._wanted: set[str] = set(args.print_ir_after)
-        self._dump = DumpFolder(args.dump_dir) if args.dump_dir else None
+        self._dump = _dump_folder(args.dump_dir) if args.dump_dir else None
         self._text = ""
         self.seconds: list[tuple[str, float]] = []
 
@@ -163,10 +173,16 @@ class DlcbOptMain(xDSLOptMain):
         arg_parser.usage = "dlcb-opt [FILE|-] [options]; --help lists them"
         super().register_all_arguments(arg_parser)
         group = arg_parser.add_argument_group("stages of DLCB")
-        group.add_argument("--pipeline", choices=["default"], help="after -p, run the stages from where the module stands")
+        group.add_argument(
+            "--pipeline", choices=["default"], help="after -p, run the stages from where the module stands"
+        )
         group.add_argument("--stop-after", metavar="STAGE", help="run the stages up to this one; implies --pipeline")
-        group.add_argument("--list-stages", action=_PrintAndEnd, const=_list_stages, help="print the stages in order and end")
-        group.add_argument("--list-rules", action=_PrintAndEnd, const=_list_rules, help="print the rewrite rules by level and end")
+        group.add_argument(
+            "--list-stages", action=_PrintAndEnd, const=_list_stages, help="print the stages in order and end"
+        )
+        group.add_argument(
+            "--list-rules", action=_PrintAndEnd, const=_list_rules, help="print the rewrite rules by level and end"
+        )
         group.add_argument(
             "--print-ir-after",
             metavar="STAGE|PASS|all|changed",
@@ -175,7 +191,9 @@ class DlcbOptMain(xDSLOptMain):
             help="print the IR to the error stream after a stage or pass, after all, or after those that change it",
         )
         group.add_argument("--dump-dir", metavar="DIR", help="write the IR after every pass to files in this folder")
-        group.add_argument("--timing", action="store_true", help="print the milliseconds of each pass to the error stream")
+        group.add_argument(
+            "--timing", action="store_true", help="print the milliseconds of each pass to the error stream"
+        )
         group.add_argument("--traceback", action="store_true", help="show where in DLCB an error was raised")
 
     def setup_pipeline(self) -> None:
@@ -201,7 +219,9 @@ class DlcbOptMain(xDSLOptMain):
         stream, extension = super().get_input_stream()
         if (self.args.frontend or extension) not in self.available_frontends:
             stream.close()
-            raise UserError(f"{name}: '.{extension}' is no kind of input; known are {', '.join(self.available_frontends)}")
+            raise UserError(
+                f"{name}: '.{extension}' is no kind of input; known are {', '.join(self.available_frontends)}"
+            )
         return stream, extension
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
@@ -233,10 +253,12 @@ def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
 
 
-def _at_span(span: Span, message: str) -> str:
-    """`FILE:LINE:COL: error: …`, the line, and a caret under the place."""
-    place, *context = span.print_with_context().rstrip("\n").split("\n")
-    return "\n".join([f"{place}: error: {message}", *context[:2]])
+def _at_span(span: Span[str] | Span[bytes], message: str) -> str:
+    """`FILE:LINE:COL: error: …`, the line (of a long one, what surrounds the place), and carets under the place."""
+    place, line, carets, *_ = [*span.print_with_context().split("\n"), ""]
+    first = max(0, carets.index("^") - _CONTEXT // 2) if len(line) > _CONTEXT else 0
+    shown = slice(first, first + _CONTEXT)
+    return "\n".join([f"{place}: error: {message}", line[shown], carets[shown]])
 
 
 def _op_error(error: OpVerifyException, tool: DlcbOptMain) -> str:
@@ -252,7 +274,7 @@ def _internal_error(error: Exception) -> str:
 
 
 def _describe(error: BaseException, tool: DlcbOptMain | None) -> tuple[str, int]:
-    """The one message of an error, and the exit status: 1 for the input, 2 for the command line and for bugs of ours."""
+    """The one message of an error, and the exit status: 1 for the input, 2 for bugs of ours."""
     match error:
         case ParseError():
             return _at_span(error.span, error.msg), 1
@@ -263,7 +285,10 @@ def _describe(error: BaseException, tool: DlcbOptMain | None) -> tuple[str, int]
         case OSError():
             return f"dlcb-opt: error: {error.filename}: {error.strerror}", 1
         case UnicodeDecodeError():
-            return f"dlcb-opt: error: the input is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}", 1
+            return (
+                f"dlcb-opt: error: the input is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}",
+                1,
+            )
         case RecursionError():
             return "dlcb-opt: error: the input is nested too deeply", 1
         case UserError() | UnsupportedError() | DiagnosticException():
@@ -277,9 +302,7 @@ def _describe(error: BaseException, tool: DlcbOptMain | None) -> tuple[str, int]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the tool; returns the exit status: 0, 1 (wrong input) or 2 (wrong command line, or a bug of ours)."""
-    gc.set_threshold(200_000, 50, 50)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
+    """Runs the tool; returns the exit status: 0, 1 (wrong input) or 2 (a wrong command line, or a bug of ours)."""
     tool = None
     try:
         tool = DlcbOptMain(argv)
@@ -297,5 +320,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def script() -> int:
+    """The console script: `main`, in a process of its own, set up for large and deeply nested IR."""
+    gc.set_threshold(200_000, 50, 50)
+    sys.setrecursionlimit(10_000)
+    return main()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script())

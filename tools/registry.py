@@ -1,4 +1,4 @@
-"""What DLCB gives to xDSL's tools, through the entry point `xdsl.universe`: everything is imported when it is asked for."""
+"""What DLCB gives to xDSL's tools, through the entry point `xdsl.universe`; imported when asked for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DLCB_UNIVERSE: Final = Universe(all_dialects={"dlcb": _dialect}, all_passes=_pas
 
 @cache
 def full_universe() -> Universe:
-    """xDSL's own and every plugin's dialects, passes and targets, and DLCB's also where the package is not installed."""
+    """All dialects, passes and targets of xDSL and its plugins, and DLCB's also where the package is not installed."""
     found = Universe.get_multiverse()
     if "dlcb" in found.all_dialects:
         return found

@@ -14,9 +14,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def packages_on_disk() -> set[str]:
-    files = [path.relative_to(ROOT) for path in ROOT.glob("*/**/__init__.py")]
-    visible = [path for path in files if not any(part.startswith(".") or part in ("build", "dist") for part in path.parts)]
-    return {"dlcb", *(".".join(["dlcb", *path.parent.parts]) for path in visible)}
+    folders = [path.parent.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/__init__.py")]
+    return {"dlcb", *(".".join(["dlcb", *parts]) for parts in folders if parts[0] not in ("build", "dist"))}
 
 
 def python(code: str) -> str:
@@ -56,7 +55,9 @@ print(json.dumps({name: module.__file__ for name, module in sys.modules.items() 
 
 def test_nor_is_one_in_the_process_of_the_tests() -> None:
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    foreign = [name for name, file in files.items() if file and is_source(Path(file)) and name.partition(".")[0] != "dlcb"]
+    foreign = [
+        name for name, file in files.items() if file and is_source(Path(file)) and name.partition(".")[0] != "dlcb"
+    ]
     assert not foreign
 
 

@@ -1,20 +1,21 @@
 """`dlcb-opt`: no input makes a traceback, and the stages go on from where a module stands."""
 
 import io
+import subprocess
 import sys
 import time
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import IntAttr, ModuleOp
+
 from dlcb.dialects._xdsl import to_text
 from dlcb.errors import UserError
 from dlcb.lowering.pipeline import STAGES, position, remaining
 from dlcb.passes.stages import mark_stage, stage_of
 from dlcb.tools import dlcb_opt
-from xdsl.dialects.builtin import IntAttr, ModuleOp
 
 TEXT = """\
 builtin.module {
@@ -24,7 +25,30 @@ builtin.module {
   }
 }
 """
-PIECES = ["%", "@", "#", "!", "^", "(", ")", "{", "}", "<", ">", "\"", "->", "=", "loc(", "dense<", "i", "0x", "\x00", "é", "//", "dlcb."]
+PIECES = [
+    "%",
+    "@",
+    "#",
+    "!",
+    "^",
+    "(",
+    ")",
+    "{",
+    "}",
+    "<",
+    ">",
+    '"',
+    "->",
+    "=",
+    "loc(",
+    "dense<",
+    "i",
+    "0x",
+    "\x00",
+    "é",
+    "//",
+    "dlcb.",
+]
 
 
 def run(text: str | bytes, *arguments: str) -> tuple[int, str]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from dlcb.tools.dlcb_opt import main as dlcb_opt
 from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import parse_argv_options
 from filecheck.parser import Parser
+
+from dlcb.tools.dlcb_opt import main as dlcb_opt
 
 ROOT = Path(__file__).parents[2] / "filecheck_tests"
 RUN_LINE = re.compile(r"^\s*//\s*RUN:\s*(.*)$", re.MULTILINE)

@@ -1,0 +1,153 @@
+"""Every rewrite rule keeps what its file says; a rule file needs no test of its own."""
+
+from typing import ClassVar
+
+import pytest
+from xdsl.dialects.builtin import i32
+from xdsl.dialects.test import TestOp, TestPureOp
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import PatternRewriter
+
+from dlcb.errors import InternalError, UserError
+from dlcb.passes.rewriter import apply_rules
+from dlcb.passes.rule import Rule, all_rules
+from dlcb.passes.rule_examples import check_examples, parse_example
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
+def test_the_examples_of_the_rule_hold(rule: Rule) -> None:
+    check_examples(rule)
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
+def test_the_rule_says_what_it_does(rule: Rule) -> None:
+    assert rule.text()
+
+
+class DropPair(Rule):
+    """pure(pure(x)) -> x."""
+
+    level = "test"
+    roots = (TestPureOp,)
+    before = """
+        %x = "test.op"() : () -> i32
+        %a = "test.pureop"(%x) : (i32) -> i32
+        %b = "test.pureop"(%a) : (i32) -> i32
+        "test.op"(%b) : (i32) -> ()
+    """
+    after = """
+        %x = "test.op"() : () -> i32
+        "test.op"(%x) : (i32) -> ()
+    """
+    refused: ClassVar = {"the source is not pure": before.replace('%a = "test.pureop"', '%a = "test.op"')}
+
+    def why_not(self, op: TestPureOp) -> str | None:
+        return None if self.source(op) else "the source is not pure"
+
+    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+        source = self.source(op)
+        assert source
+        rewriter.replace(op, [], [source.operands[0]])
+
+    @staticmethod
+    def source(op: TestPureOp) -> TestPureOp | None:
+        owner = op.operands[0].owner if op.operands else None
+        return owner if isinstance(owner, TestPureOp) else None
+
+
+class WrongAfter(DropPair):
+    after = DropPair.before
+
+
+class NeverEnds(DropPair):
+    def why_not(self, op: TestPureOp) -> str | None:
+        return None
+
+    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace(op, TestPureOp(list(op.operands), [i32]))
+
+
+class ChangesNothing(DropPair):
+    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+        pass
+
+
+class Fails(DropPair):
+    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+        raise KeyError("axis")
+
+
+class RefusesAll(DropPair):
+    def why_not(self, op: TestPureOp) -> str | None:
+        return "never"
+
+
+def test_a_good_rule_passes_and_leaves_no_dead_op() -> None:
+    check_examples(DropPair())
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (WrongAfter(), "not its `after`"),
+        (RefusesAll(), "does not apply to its `before`: \\['never', 'never'\\]"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_rule_that_breaks_its_word_is_named(rule: Rule, text: str) -> None:
+    with pytest.raises(UserError, match=f"rule {rule.name}: .*{text}" if "after" not in text else text):
+        check_examples(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (NeverEnds(), "rewriting does not end: NeverEnds 1000 times; rule NeverEnds still applies at"),
+        (ChangesNothing(), "rule ChangesNothing says that it applies at .*, but changes nothing"),
+        (Fails(), "rule Fails failed at test.pureop .*: KeyError: 'axis'"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_broken_rule_is_named_with_its_op(rule: Rule, text: str) -> None:
+    with pytest.raises(InternalError, match=text):
+        apply_rules(parse_example(rule.before, "example"), [rule])
+
+
+class Rename(DropPair):
+    """An op of two: each new op takes the place of the old one in the source."""
+
+    roots = (TestPureOp,)
+
+    def why_not(self, op: TestPureOp) -> str | None:
+        return "done" if "done" in op.attributes else None
+
+    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+        first = TestPureOp(list(op.operands), [i32], attributes={"done": i32})
+        rewriter.replace(op, [first, TestPureOp([first.results[0]], [i32], attributes={"done": i32})])
+
+
+def test_new_ops_keep_the_source_line() -> None:
+    module = parse_example(
+        '%0 = "test.pureop"() : () -> i32 loc("model.py":7:0)\n"test.op"(%0) : (i32) -> ()', "example"
+    )
+    counts = apply_rules(module, [Rename()])
+    made = [op for op in module.walk() if isinstance(op, TestPureOp)]
+    assert counts == {"Rename": 1}
+    assert [str(op.location) for op in made] == ['loc("model.py":7:0)'] * 2
+
+
+def test_the_first_rule_wins_and_each_is_counted() -> None:
+    module = parse_example(DropPair.before, "example")
+    assert apply_rules(module, [DropPair(), Rename()]) == {"Rename": 1, "DropPair": 1}
+    assert sum(isinstance(op, TestOp) for op in module.walk()) == 2
+
+
+def test_a_rule_of_a_base_class_meets_its_subclasses() -> None:
+    class AnyOp(Rename):
+        roots: ClassVar[tuple[type[Operation], ...]] = (Operation,)
+
+        def why_not(self, op: Operation) -> str | None:
+            return super().why_not(op) if isinstance(op, TestPureOp) else "not pure"
+
+    module = parse_example(DropPair.before, "example")
+    assert apply_rules(module, [AnyOp()]) == {"AnyOp": 2}
