@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -50,8 +50,8 @@ def parse_integers(parser: AttrParser) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(i) for i in integers])
 
 
-def integers_of(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
-    return tuple(a.data for a in attr.data)
+def integers_of(attributes: Iterable[Attribute]) -> tuple[int, ...]:
+    return tuple([a.data for a in attributes if isinstance(a, IntAttr)])
 
 
 class _ArgumentAttr(ParametrizedAttribute):

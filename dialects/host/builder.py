@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from dlcb.dialects.host.attributes import ArgumentAttr
@@ -35,15 +35,15 @@ from dlcb.dialects.host.integers import (
 )
 from dlcb.dialects.host.integers import IntegerOp as Computed
 from dlcb.dialects.host.memory import ArenaOp, BufferOp, OutputOp, ViewOp
+from dlcb.dialects.host.options import Option, options_to_attribute
 from dlcb.dialects.host.ops import ProgramOp, ReturnOp
 from dlcb.dialects.host.syntax import ARENA
 from dlcb.dialects.host.work import CheckOp, LaunchOp, LibraryOp, Variant
 from dlcb.dialects.shape.expr import Expr, post_order, terms
-from dlcb.dialects.types import f64, i1, i64, index
+from dlcb.dialects.types import i1, index
 from dlcb.errors import InternalError
 
 Integer: TypeAlias = "int | SSAValue | Expr"
-Option: TypeAlias = "int | float | bool | str | Sequence[Option]"
 
 _ATOM_TO_OP: dict[str, type[Computed]] = {
     "floordiv": FloorDivOp, "ceildiv": CeilDivOp, "mod": ModOp, "minimum": MinOp, "maximum": MaxOp, "select": SelectOp,
@@ -237,15 +237,17 @@ class HostBuilder:
     def launch(self, tensors: Sequence[SSAValue], variants: Sequence[Variant]) -> None:
         self._block.add_op(LaunchOp.make(tensors, variants))
 
-    def library(self, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option]) -> SSAValue:
+    def library(
+        self, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option], dtype: Attribute
+    ) -> SSAValue:
         """Call a function that allocates its result."""
-        return self._add(LibraryOp.make(function, tensors, options_to_attribute(options)))
+        return self._add(LibraryOp.make(function, tensors, options_to_attribute(options), None, dtype))
 
     def library_into(
         self, out: SSAValue, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option]
     ) -> None:
         """Call a function that writes its result into `out`."""
-        self._block.add_op(LibraryOp.make(function, tensors, options_to_attribute(options), out))
+        self._block.add_op(LibraryOp.make(function, tensors, options_to_attribute(options), out, None))
 
     def finish(self, results: Sequence[SSAValue]) -> ProgramOp:
         self._block.add_op(ReturnOp.create(operands=results))
@@ -308,21 +310,3 @@ class HostBuilder:
             if literal is not None:
                 return other if bool(literal) == is_and else self.truth(not is_and)
         return None
-
-
-def options_to_attribute(options: Mapping[str, Option]) -> DictionaryAttr:
-    return DictionaryAttr({name: _option(value) for name, value in options.items()})
-
-
-def _option(value: Option) -> Attribute:
-    match value:
-        case bool():
-            return BoolAttr.from_bool(value)
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
-        case str():
-            return StringAttr(value)
-        case _:
-            return ArrayAttr([_option(v) for v in value])

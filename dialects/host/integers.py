@@ -15,6 +15,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects.host.attributes import integers_of
 from dlcb.dialects.types import i1, index
 from dlcb.magic import magic_constants
 
@@ -32,6 +33,7 @@ class IntegerOp(HostOp):
 
     traits = traits_def(Pure())
     RESULT_TYPE: ClassVar[Attribute] = index
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = ()
 
     @staticmethod
     def compute(*values: int) -> int:
@@ -39,7 +41,7 @@ class IntegerOp(HostOp):
         raise NotImplementedError
 
     def attribute_values(self) -> tuple[int, ...]:
-        return ()
+        return integers_of([self.properties[name] for name in self.ATTRIBUTES])
 
 
 class _IndexPair(IntegerOp):
@@ -266,6 +268,7 @@ class ScaledOp(IntegerOp):
     """result = floor(operand * numerator / denominator), exact: `scaled %n, 3, 2` is floor(n * 1.5)."""
 
     name = "dlcb.host.scaled"
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = ("numerator", "denominator")
     operand = operand_def(index)
     numerator = prop_def(IntAttr)
     denominator = prop_def(IntAttr)
@@ -274,9 +277,6 @@ class ScaledOp(IntegerOp):
     @staticmethod
     def compute(*values: int) -> int:
         return values[0] * values[1] // values[2]
-
-    def attribute_values(self) -> tuple[int, ...]:
-        return (self.numerator.data, self.denominator.data)
 
     def verify_(self) -> None:
         if self.denominator.data <= 0:
@@ -298,15 +298,18 @@ class ScaledOp(IntegerOp):
         return cls.create(operands=[operand], result_types=[index], properties=properties)
 
 
-class _MagicOp(IntegerOp):
-    """One of the two constants that divide by the operand through a product and a shift, in 32- or 64-bit form."""
+def _magic(divisor: int, bits: int) -> tuple[int, int]:
+    return magic_constants(divisor, 32 if bits == 32 else 64) if 0 <= divisor < 1 << (bits - 1) else (0, 0)
 
+
+class _MagicOp(IntegerOp):
+    """One of the two constants that divide by the operand through a product and a shift, in 32- or 64-bit form.
+    0 for a divisor that the form has not room for: a variant that uses it must not be chosen then."""
+
+    ATTRIBUTES: ClassVar[tuple[str, ...]] = ("bits",)
     operand = operand_def(index)
     bits = prop_def(IntAttr)
     result = result_def(index)
-
-    def attribute_values(self) -> tuple[int, ...]:
-        return (self.bits.data,)
 
     def verify_(self) -> None:
         if self.bits.data not in (32, 64):
@@ -333,7 +336,7 @@ class MagicMulOp(_MagicOp):
 
     @staticmethod
     def compute(*values: int) -> int:
-        return magic_constants(values[0], values[1])[0]
+        return _magic(values[0], values[1])[0]
 
 
 @irdl_op_definition
@@ -344,7 +347,7 @@ class MagicShiftOp(_MagicOp):
 
     @staticmethod
     def compute(*values: int) -> int:
-        return magic_constants(values[0], values[1])[1]
+        return _magic(values[0], values[1])[1]
 
 
 INTEGER_OPS: list[type[IntegerOp]] = [

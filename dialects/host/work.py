@@ -20,6 +20,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     opt_result_def,
     prop_def,
     var_operand_def,
@@ -28,7 +29,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from dlcb.dialects.host.attributes import integers_of
+from dlcb.dialects.host.attributes import check_dtype, integers_of, parse_dtype, print_dtype
 from dlcb.dialects.host.integers import HostOp
 from dlcb.dialects.host.syntax import TENSOR, parse_operand, parse_operands, print_operands, segments
 from dlcb.dialects.types import i1, i32, i64, index
@@ -206,16 +207,17 @@ def _parse_integer(parser: Parser) -> tuple[SSAValue, Attribute]:
 
 @irdl_op_definition
 class LibraryOp(HostOp):
-    """Call a library function of the runtime's closed table: `%r = library "convolution" (%x, %w) {stride = [2, 2]}`.
+    """Call a library function of the runtime's closed table: `%r = library "convolution" (%x, %w) {groups = 4 : i64} : f32`.
 
-    With `into` the function writes that tensor and the op has no result; else the function allocates the result.
-    Options are integers, floats, truth values, strings and lists of them.
+    With `into` the function writes that tensor and the op has no result; else the function allocates the result, of the
+    dtype after the colon. Options are integers, floats, truth values, strings and lists of them.
     """
 
     name = "dlcb.host.library"
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     function = prop_def(StringAttr)
     options = prop_def(DictionaryAttr)
+    dtype = opt_prop_def()
     tensors = var_operand_def(TENSOR)
     out = opt_operand_def(TENSOR)
     result = opt_result_def(TENSOR)
@@ -223,6 +225,10 @@ class LibraryOp(HostOp):
     def verify_(self) -> None:
         if (self.out is None) == (self.result is None):
             raise VerifyException(f"{self.name} {self.function}: either writes into a tensor or has a result")
+        if (self.dtype is None) != (self.result is None):
+            raise VerifyException(f"{self.name} {self.function}: a result has a dtype, and only a result")
+        if self.dtype is not None:
+            check_dtype(self.dtype, self.name)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -235,23 +241,36 @@ class LibraryOp(HostOp):
         if self.options.data:
             printer.print_string(" ")
             printer.print_attr_dict(self.options.data)
+        if self.dtype is not None:
+            printer.print_string(" : ")
+            print_dtype(printer, self.dtype)
 
     @classmethod
     def parse(cls, parser: Parser) -> LibraryOp:
         function = parser.parse_str_literal()
         tensors = parse_operands(parser, TENSOR, parser.Delimiter.PAREN)
         out = parse_operand(parser, TENSOR) if parser.parse_optional_keyword("into") else None
-        return cls.make(function, tensors, DictionaryAttr(parser.parse_optional_attr_dict()), out)
+        options = DictionaryAttr(parser.parse_optional_attr_dict())
+        dtype = parse_dtype(parser) if parser.parse_optional_punctuation(":") else None
+        return cls.make(function, tensors, options, out, dtype)
 
     @classmethod
     def make(
-        cls, function: str, tensors: Sequence[SSAValue], options: DictionaryAttr, out: SSAValue | None = None
+        cls,
+        function: str,
+        tensors: Sequence[SSAValue],
+        options: DictionaryAttr,
+        out: SSAValue | None,
+        dtype: Attribute | None,
     ) -> LibraryOp:
+        """Either `out` or `dtype`."""
         properties: dict[str, Attribute] = {
             "function": StringAttr(function),
             "options": options,
             "operandSegmentSizes": segments(len(tensors), 0 if out is None else 1),
         }
+        if dtype is not None:
+            properties["dtype"] = dtype
         return cls.create(
             operands=[*tensors] if out is None else [*tensors, out],
             result_types=[TENSOR] if out is None else [],
