@@ -227,6 +227,11 @@ def broadcastable(a: ExprLike, b: ExprLike) -> Expr:
     return logical_or(eq(a, b), eq(a, 1), eq(b, 1))
 
 
+def expandable(a: ExprLike, b: ExprLike) -> Expr:
+    """Whether size a becomes b by repetition: it is b, or 1."""
+    return logical_or(eq(a, b), eq(a, 1))
+
+
 _CONDITIONS = frozenset(("eq", "ne", "lt", "le", "logical_and", "logical_or", "logical_not"))
 
 
