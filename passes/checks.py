@@ -1,4 +1,4 @@
-"""What must hold between any two stages: every value is defined before its use, and every op is legal where it stands.
+"""What must hold after every pass: each op verifies, and each value is defined before its use.
 
 xDSL verifies ops one by one and does not look at the order of definitions; `check_dominance` does, in one walk.
 """
@@ -10,7 +10,6 @@ from xdsl.traits import IsolatedFromAbove
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import op_text, source_line
-from dlcb.passes.stages import Stage, family_of
 
 
 class OpVerifyException(VerifyException):
@@ -79,12 +78,3 @@ def _use_before_definition(op: Operation, operand: SSAValue) -> OpVerifyExceptio
     place = "a block that does not enclose it" if isinstance(owner, Block) else f"`{op_text(owner)}`"
     index = op.operands.index(operand)
     return OpVerifyException(f"{op.name}: operand {index} is used before its definition by {place}", op)
-
-
-def check_stage(module: ModuleOp, stage: Stage) -> None:
-    """Raises `OpVerifyException` at the first op that must not exist after `stage`."""
-    for op in module.walk():
-        family = family_of(op)
-        if family is not None and family not in stage.families:
-            message = f"{op.name} ({family}) must not exist after stage '{stage.name}': `{op_text(op)}`"
-            raise OpVerifyException(message, op)

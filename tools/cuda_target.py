@@ -9,7 +9,7 @@ from xdsl.utils.target import Target
 
 from dlcb.errors import UserError
 from dlcb.lowering.cuda_to_text import cuda_unit, module_to_text
-from dlcb.passes.stages import family_of
+from dlcb.passes.legality import family_of
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from dlcb.dialects._xdsl import SpanParser, op_text, to_text
 from dlcb.errors import InternalError, UnsupportedError, UserError
-from dlcb.lowering.pipeline import STAGES, position, remaining
-from dlcb.passes.checks import OpVerifyException, check_module, check_stage
+from dlcb.lowering.pipeline import STAGES, check_after, position, remaining
+from dlcb.passes.checks import OpVerifyException, check_module
 from dlcb.passes.stages import Stage, mark_stage
 from dlcb.tools.registry import full_universe
 
@@ -87,9 +87,10 @@ class PassWatcher:
         if self._args.disable_verify:
             return
         try:
-            check_module(module)
-            if stage is not None:
-                check_stage(module, stage)
+            if stage is None:
+                check_module(module)
+            else:
+                check_after(stage, module)
         except OpVerifyException as error:
             error.add_note(f"found after pass {module_pass.name}")
             raise

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
 from dlcb.lowering.pipeline import STAGES, position
-from dlcb.passes.checks import OpVerifyException, check_dominance, check_stage
+from dlcb.passes.checks import OpVerifyException, check_dominance
+from dlcb.passes.legality import check_stage, family_of
 from dlcb.passes.rule_examples import parse_example
-from dlcb.passes.stages import family_of
 
 
 def parse(text: str) -> ModuleOp:

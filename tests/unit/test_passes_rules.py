@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 import pytest
+from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
-from xdsl.dialects.test import TestOp, TestPureOp
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter
 
@@ -28,7 +28,7 @@ class DropPair(Rule):
     """pure(pure(x)) -> x."""
 
     level = "test"
-    roots = (TestPureOp,)
+    roots = (test.TestPureOp,)
     before = """
         %x = "test.op"() : () -> i32
         %a = "test.pureop"(%x) : (i32) -> i32
@@ -41,18 +41,18 @@ class DropPair(Rule):
     """
     refused: ClassVar = {"the source is not pure": before.replace('%a = "test.pureop"', '%a = "test.op"')}
 
-    def why_not(self, op: TestPureOp) -> str | None:
+    def why_not(self, op: test.TestPureOp) -> str | None:
         return None if self.source(op) else "the source is not pure"
 
-    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+    def rewrite(self, op: test.TestPureOp, rewriter: PatternRewriter) -> None:
         source = self.source(op)
         assert source
         rewriter.replace(op, [], [source.operands[0]])
 
     @staticmethod
-    def source(op: TestPureOp) -> TestPureOp | None:
+    def source(op: test.TestPureOp) -> test.TestPureOp | None:
         owner = op.operands[0].owner if op.operands else None
-        return owner if isinstance(owner, TestPureOp) else None
+        return owner if isinstance(owner, test.TestPureOp) else None
 
 
 class WrongAfter(DropPair):
@@ -60,25 +60,25 @@ class WrongAfter(DropPair):
 
 
 class NeverEnds(DropPair):
-    def why_not(self, op: TestPureOp) -> str | None:
+    def why_not(self, op: test.TestPureOp) -> str | None:
         return None
 
-    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
-        rewriter.replace(op, TestPureOp(list(op.operands), [i32]))
+    def rewrite(self, op: test.TestPureOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace(op, test.TestPureOp(list(op.operands), [i32]))
 
 
 class ChangesNothing(DropPair):
-    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+    def rewrite(self, op: test.TestPureOp, rewriter: PatternRewriter) -> None:
         pass
 
 
 class Fails(DropPair):
-    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
+    def rewrite(self, op: test.TestPureOp, rewriter: PatternRewriter) -> None:
         raise KeyError("axis")
 
 
 class RefusesAll(DropPair):
-    def why_not(self, op: TestPureOp) -> str | None:
+    def why_not(self, op: test.TestPureOp) -> str | None:
         return "never"
 
 
@@ -116,14 +116,14 @@ def test_a_broken_rule_is_named_with_its_op(rule: Rule, text: str) -> None:
 class Rename(DropPair):
     """An op of two: each new op takes the place of the old one in the source."""
 
-    roots = (TestPureOp,)
+    roots = (test.TestPureOp,)
 
-    def why_not(self, op: TestPureOp) -> str | None:
+    def why_not(self, op: test.TestPureOp) -> str | None:
         return "done" if "done" in op.attributes else None
 
-    def rewrite(self, op: TestPureOp, rewriter: PatternRewriter) -> None:
-        first = TestPureOp(list(op.operands), [i32], attributes={"done": i32})
-        rewriter.replace(op, [first, TestPureOp([first.results[0]], [i32], attributes={"done": i32})])
+    def rewrite(self, op: test.TestPureOp, rewriter: PatternRewriter) -> None:
+        first = test.TestPureOp(list(op.operands), [i32], attributes={"done": i32})
+        rewriter.replace(op, [first, test.TestPureOp([first.results[0]], [i32], attributes={"done": i32})])
 
 
 def test_new_ops_keep_the_source_line() -> None:
@@ -131,15 +131,15 @@ def test_new_ops_keep_the_source_line() -> None:
         '%0 = "test.pureop"() : () -> i32 loc("model.py":7:0)\n"test.op"(%0) : (i32) -> ()', "example"
     )
     counts = apply_rules(module, [Rename()])
-    made = [op for op in module.walk() if isinstance(op, TestPureOp)]
+    made = [op for op in module.walk() if isinstance(op, test.TestPureOp)]
     assert counts == {"Rename": 1}
     assert [str(op.location) for op in made] == ['loc("model.py":7:0)'] * 2
 
 
 def test_the_first_rule_wins_and_each_is_counted() -> None:
     module = parse_example(DropPair.before, "example")
-    assert apply_rules(module, [DropPair(), Rename()]) == {"Rename": 1, "DropPair": 1}
-    assert sum(isinstance(op, TestOp) for op in module.walk()) == 2
+    assert apply_rules(module, [DropPair(), Rename()]) == {"Rename": 2, "DropPair": 2}
+    assert sum(isinstance(op, test.TestOp) for op in module.walk()) == 2
 
 
 def test_a_rule_of_a_base_class_meets_its_subclasses() -> None:
@@ -147,7 +147,7 @@ def test_a_rule_of_a_base_class_meets_its_subclasses() -> None:
         roots: ClassVar[tuple[type[Operation], ...]] = (Operation,)
 
         def why_not(self, op: Operation) -> str | None:
-            return super().why_not(op) if isinstance(op, TestPureOp) else "not pure"
+            return super().why_not(op) if isinstance(op, test.TestPureOp) else "not pure"
 
     module = parse_example(DropPair.before, "example")
     assert apply_rules(module, [AnyOp()]) == {"AnyOp": 2}
