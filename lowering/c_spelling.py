@@ -90,7 +90,7 @@ def _any() -> dict[tuple[str, str], str]:
 
 
 FUNCTION: dict[tuple[str, str], str] = _numbers() | _integers() | _floats() | _any()
-"""The spelling of a function, by its name and the type of its last operand; {0}, {1}, {2} stand for names or constants."""
+"""The spelling of a function, by its name and the type of its last operand; {0} … stand for names or constants."""
 
 
 def _casts() -> dict[tuple[str, str], str]:

@@ -1,7 +1,7 @@
 """`dlcb.cuda` kernels to the text of one translation unit: one visit an op, spellings from `c_spelling.py`.
 
-The text is written in the words of `device/prelude.cuh`, which `device/cpu.h` defines anew for a C++ compiler. Values on which
-the block agrees stand before the phase that computes them, so that all later phases see them.
+The text is written in the words of `device/prelude.cuh`, which `device/cpu.h` defines anew for a C++ compiler. Values on
+which the block agrees stand before the phase that computes them, so that all later phases see them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from dlcb.lowering import c_spelling
 _DEVICE = Path(__file__).parent / "device"
 _INDENT = "  "
 _RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum explicit "
-    "export extern false float for friend goto if inline int long mutable namespace new not operator or private protected "
-    "public register return short signed sizeof static struct switch template this throw true try typedef typeid typename "
-    "union unsigned using virtual void volatile while xor assert errno stdin stdout stderr linux unix pow atan2 fabs rint "
-    "floor ceil trunc exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh erf erfc".split()
+    "alignas alignof and asm auto bool break case catch char class const continue default delete do double else "
+    "enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
+    "operator or private protected public register return short signed sizeof static struct switch template this "
+    "throw true try typedef typeid typename union unsigned using virtual void volatile while xor assert errno "
+    "stdin stdout stderr linux unix pow atan2 fabs rint floor ceil trunc exp exp2 expm1 log log2 log10 log1p sqrt "
+    "sin cos tan asin acos atan sinh cosh tanh erf erfc".split()
 )
 
 

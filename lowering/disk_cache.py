@@ -1,7 +1,8 @@
 """Compiled binaries on disk, shared by processes, bounded, checked when they are read.
 
-An entry is a file: the binary, then the SHA-256 of it (a loader of shared objects does not mind bytes at the end). It appears whole
-by renaming; a damaged one is removed and counts as absent. Beyond the limit the entries that were used longest ago leave.
+An entry is a file: the binary, then the SHA-256 of it (a loader of shared objects does not mind bytes at the end). It
+appears whole, by renaming; a damaged one is removed and counts as absent. Beyond the limit the entries that were used
+longest ago leave.
 """
 
 from __future__ import annotations

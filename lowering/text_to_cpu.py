@@ -1,8 +1,8 @@
 """Text of kernels to a shared object of this machine, by its C++ compiler: the `cpu` target.
 
-Each kernel NAME has a symbol `extern "C" void launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]` points to the
-value of the i-th parameter (an address or a number of its C type). Order seed 0 runs blocks and threads as they are
-numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not written is poison.
+Each kernel NAME has a symbol `extern "C" void launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]` points
+to the value of the i-th parameter (an address or a number of its C type). Order seed 0 runs blocks and threads as they
+are numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not written is poison.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPTIONS = (
 
 
 def compile_cpu(text: str) -> Path:
-    """Compile the text of kernels (`cuda_to_text.kernels_to_text`); the path of the shared object. Compiled once a machine."""
+    """Compile the text of kernels (`cuda_to_text.kernels_to_text`), once a machine; the path of the shared object."""
     unit = cpu_unit(text)
     compiler = find_compiler()
     disk = DiskCache("cpu", ".so")

@@ -1,7 +1,7 @@
 """Builds one kernel, op by op, cheaply.
 
-Integer constants are folded, constants and declarations stand at the kernel's top, pure values are computed once a scope and phase.
-A pure value of an earlier phase (`thread_idx`, arithmetic on it) is computed again where it is used in a later one.
+Integer constants are folded, constants and declarations stand at the kernel's top, pure values are computed once a scope
+and phase. A pure value of an earlier phase (`thread_idx`, arithmetic on it) is computed again where a later one uses it.
 ```python
 b = CudaBuilder("double", 256, [("x", ptr(f32)), ("n", i32)])
 x, n = b.parameters
@@ -60,7 +60,7 @@ class CudaBuilder(ScalarBuilder):
         self.threads = threads
         self._entry = Block(arg_types=[kind for _, kind in parameters])
         self.parameters: tuple[SSAValue, ...] = tuple(self._entry.args)
-        for value, (hint, _) in zip(self.parameters, parameters):
+        for value, (hint, _) in zip(self.parameters, parameters, strict=True):
             value.name_hint = hint
         self._block = self._entry
         self._last_declared: Operation | None = None
@@ -141,7 +141,7 @@ class CudaBuilder(ScalarBuilder):
     def for_(
         self, lower: Operand, upper: Operand, step: Operand = 1, *, uniform: bool = False, unroll: bool = False
     ) -> Iterator[SSAValue]:
-        """The induction value counts from lower, by step, below upper. Plain numbers take the type of the others, else i32."""
+        """The induction value counts from lower, by step, below upper; numbers take the type of the others, else i32."""
         kind = next((v.type for v in (upper, lower, step) if isinstance(v, SSAValue)), i32)
         op = ops.ForOp.create(
             operands=tuple(self._index(v, kind) for v in (lower, upper, step)),

@@ -1,4 +1,4 @@
-"""Integer arithmetic on constants: what the kernel builder does not write down. Floats are left to the device compiler."""
+"""Integer arithmetic on constants that the kernel builder does itself. Floats are left to the device compiler."""
 
 from __future__ import annotations
 
@@ -60,4 +60,4 @@ def unchanged(function: str, element: Attribute, lhs: Number | None, rhs: Number
 
 def absorbed(function: str, lhs: Number | None, rhs: Number | None) -> bool:
     """Is the result zero whatever the other operand is?"""
-    return function in ("mul", "and") and (lhs == 0 or rhs == 0) or (function == "mod" and rhs == 1)
+    return (function in ("mul", "and") and (lhs == 0 or rhs == 0)) or (function == "mod" and rhs == 1)

@@ -1,8 +1,8 @@
 """Which values all threads of a block agree on, and which live in one phase only.
 
-The block is in *uniform control flow* in a kernel's body and in the bodies of `uniform` `if` and `for` that stand there. A value
-is *agreed* if it is computed there, from parameters, constants, the block's index and other agreed values. Agreed values may be used in
-every later phase; others only in the phase that defines them.
+The block is in *uniform control flow* in a kernel's body and in the bodies of `uniform` `if` and `for` that stand there.
+A value is *agreed* if it is computed there, from parameters, constants, the block's index and other agreed values.
+Agreed values may be used in every later phase; others only in the phase that defines them.
 """
 
 from __future__ import annotations
@@ -34,21 +34,24 @@ def _describe(value: SSAValue) -> str:
 class _PhaseVerifier:
     """Walks a kernel in program order and numbers its phases."""
 
-    def __init__(self, threads: int):
+    def __init__(self, body: Block, threads: int):
+        self.body = body
         self.threads = threads
         self.phase = 0
         self.agreed: set[SSAValue] = set()
         self.phase_of: dict[SSAValue, int] = {}
 
-    def run(self, body: Block) -> None:
-        self.agreed.update(body.args)
-        self.walk(body, uniform=True)
+    def run(self) -> None:
+        self.agreed.update(self.body.args)
+        self.walk(self.body, uniform=True)
 
     def walk(self, block: Block, *, uniform: bool) -> None:
         for operation in block.ops:
             if not isinstance(operation, CudaOp):
                 raise VerifyException(f"{operation.name} does not belong in a kernel")
             self.check_operands(operation)
+            if operation.DECLARES and block is not self.body:
+                raise VerifyException(f"{operation.name} stands inside an if or for, not in the kernel's own body")
             if operation.ENDS_PHASE or is_uniform(operation):
                 self.check_uniform(operation, uniform)
             if operation.regions:
@@ -82,7 +85,7 @@ class _PhaseVerifier:
             if operand not in self.phase_of:
                 raise VerifyException(f"{op.name} uses {_describe(operand)} before its definition")
             raise VerifyException(
-                f"{op.name} uses {_describe(operand)} of an earlier phase; keep it in a dlcb.cuda.local or compute it again"
+                f"{op.name} uses {_describe(operand)} of an earlier phase; keep it in a local or compute it again"
             )
 
     def check_uniform(self, op: CudaOp, uniform: bool) -> None:
@@ -97,4 +100,4 @@ class _PhaseVerifier:
 
 def verify_phases(body: Block, threads: int) -> None:
     """Raise a VerifyException if a barrier, shuffle or value stands where its phase does not allow."""
-    _PhaseVerifier(threads).run(body)
+    _PhaseVerifier(body, threads).run()

@@ -1,4 +1,4 @@
-"""Parsing and printing that the ops of `dlcb.cuda` share. Operands are written without types, so they must be defined before."""
+"""Parsing and printing that ops of `dlcb.cuda` share. Operands are written without types: they are defined before."""
 
 from __future__ import annotations
 
@@ -27,35 +27,46 @@ def parse_values(parser: Parser) -> list[SSAValue]:
     return values
 
 
-def parse_result_types(parser: Parser) -> list[Attribute]:
-    parser.parse_punctuation(":")
-    return parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
-
-
-def parse_element(parser: Parser) -> tuple[SSAValue, SSAValue]:
-    """`%array[%index]`"""
-    array = parse_value(parser)
-    parser.parse_punctuation("[")
-    index = parse_value(parser)
-    parser.parse_punctuation("]")
-    return array, index
-
-
 def print_values(printer: Printer, values: Sequence[SSAValue]) -> None:
     printer.print_string(" ")
     printer.print_list(values, printer.print_operand)
 
 
-def print_element(printer: Printer, array: SSAValue, index: SSAValue) -> None:
-    printer.print_operand(array)
+def parse_index(parser: Parser) -> SSAValue:
+    """`[%index]`"""
+    parser.parse_punctuation("[")
+    index = parse_value(parser)
+    parser.parse_punctuation("]")
+    return index
+
+
+def print_index(printer: Printer, index: SSAValue) -> None:
     printer.print_string("[")
     printer.print_operand(index)
     printer.print_string("]")
 
 
-def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    printer.print_string(" : ")
-    printer.print_list(types, printer.print_attribute)
+def parse_element(parser: Parser) -> tuple[SSAValue, SSAValue]:
+    """`%array[%index]`"""
+    return parse_value(parser), parse_index(parser)
+
+
+def print_element(printer: Printer, array: SSAValue, index: SSAValue) -> None:
+    printer.print_operand(array)
+    print_index(printer, index)
+
+
+def parse_result_types(parser: Parser) -> list[Attribute]:
+    """`: i32, i32`, or nothing where there are no results."""
+    if not parser.parse_optional_punctuation(":"):
+        return []
+    return parser.parse_comma_separated_list(Parser.Delimiter.NONE, parser.parse_type)
+
+
+def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    if types:
+        printer.print_string(" : ")
+        printer.print_list(types, printer.print_attribute)
 
 
 def parse_flags(parser: Parser, names: Sequence[str]) -> dict[str, Attribute]:
@@ -70,6 +81,7 @@ def print_flags(printer: Printer, flags: dict[str, bool]) -> None:
 
 
 def parse_attributes(parser: Parser) -> dict[str, Attribute]:
+    """What stands in `attributes {…}`: anything that is not the op's own."""
     attributes = parser.parse_optional_attr_dict_with_keyword()
     return {} if attributes is None else dict(attributes.data)
 
