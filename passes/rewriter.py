@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from xdsl.ir import Operation, SSAValue
-from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
@@ -39,15 +39,10 @@ class _Driver:
         self._inserted: list[Operation] = []
         self._lost_use: set[Operation] = set()
         self._counts: Counter[str] = Counter()
-        self._listener = PatternRewriterListener(
-            operation_insertion_handler=[self._on_insertion],
-            operation_removal_handler=[self._on_removal],
-            operation_modification_handler=[self._push],
-            operation_replacement_handler=[self._on_replacement],
-        )
 
     def run(self, root: Operation, budget: int | None) -> Counter[str]:
         ops = [op for op in root.walk() if op is not root]
+        rewriter = self._make_rewriter()
         self._pending = dict.fromkeys(reversed(ops))
         left = max(_BUDGET_AT_LEAST, _BUDGET_PER_OP * len(ops)) if budget is None else budget
         while self._pending:
@@ -60,7 +55,7 @@ class _Driver:
             if left == 0:
                 raise InternalError(self._no_end(rule, op))
             left -= 1
-            self._rewrite(rule, op)
+            self._rewrite(rule, op, rewriter)
         return self._counts
 
     def _first_rule(self, op: Operation) -> Rule | None:
@@ -73,22 +68,32 @@ class _Driver:
                 return rule
         return None
 
-    def _rewrite(self, rule: Rule, op: Operation) -> None:
-        rewriter = PatternRewriter(InsertPoint.before(op))
-        rewriter.extend_from_listener(self._listener)
-        location = op.location
-        place = f"{op.name} ({source_line(op)})"
+    def _make_rewriter(self) -> PatternRewriter:
+        """One rewriter serves all rewrites: making one takes as long as a rewrite."""
+        rewriter = PatternRewriter(InsertPoint.at_end(Block()))
+        rewriter.operation_insertion_handler = [self._on_insertion]
+        rewriter.operation_removal_handler = [self._on_removal]
+        rewriter.operation_modification_handler = [self._push]
+        rewriter.operation_replacement_handler = [self._on_replacement]
+        return rewriter
+
+    def _rewrite(self, rule: Rule, op: Operation, rewriter: PatternRewriter) -> None:
+        rewriter.insertion_point = InsertPoint.before(op)
+        rewriter.has_done_action = False
+        location, line = op.location, source_line(op)
         self._inserted.clear()
         try:
             rule.rewrite(op, rewriter)
         except DlcbError:
             raise
         except Exception as error:
-            raise InternalError(f"rule {rule.name} failed at {place}: {type(error).__name__}: {error}") from error
+            raise InternalError(
+                f"rule {rule.name} failed at {op.name} ({line}): {type(error).__name__}: {error}"
+            ) from error
         if not rewriter.has_done_action:
             raise InternalError(f"rule {rule.name} says that it applies at `{op_text(op)}`, but changes nothing")
         for new in self._inserted:
-            for nested in new.walk():
+            for nested in _with_nested(new):
                 if not has_location(nested):
                     nested.location = location
         self._counts[rule.name] += 1
@@ -111,7 +116,7 @@ class _Driver:
 
     def _on_insertion(self, op: Operation) -> None:
         self._inserted.append(op)
-        for nested in op.walk() if op.regions else (op,):
+        for nested in _with_nested(op):
             self._push(nested)
 
     def _on_replacement(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
@@ -120,7 +125,7 @@ class _Driver:
                 self._push(use.operation)
 
     def _on_removal(self, op: Operation) -> None:
-        for nested in op.walk() if op.regions else (op,):
+        for nested in _with_nested(op):
             self._pending.pop(nested, None)
             self._lost_use.discard(nested)
             self._push_owners(nested.operands)
@@ -131,3 +136,7 @@ class _Driver:
             if isinstance(owner, Operation):
                 self._lost_use.add(owner)
                 self._push(owner)
+
+
+def _with_nested(op: Operation) -> Iterable[Operation]:
+    return op.walk() if op.regions else (op,)

@@ -1,5 +1,6 @@
 """Every rewrite rule keeps what its file says; a rule file needs no test of its own."""
 
+import sys
 from typing import ClassVar
 
 import pytest
@@ -9,6 +10,7 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.errors import InternalError, UserError
+from dlcb.passes import rule as rule_module
 from dlcb.passes.rewriter import apply_rules
 from dlcb.passes.rule import Rule, all_rules
 from dlcb.passes.rule_examples import check_examples, parse_example
@@ -151,3 +153,24 @@ def test_a_rule_of_a_base_class_meets_its_subclasses() -> None:
 
     module = parse_example(DropPair.before, "example")
     assert apply_rules(module, [AnyOp()]) == {"AnyOp": 2}
+
+
+class Entry:
+    """A stand-in for what an installed package names in the group `dlcb.rules`."""
+
+    name = "plugin"
+
+    def __init__(self, found: object) -> None:
+        self.load = lambda: found
+
+
+@pytest.mark.parametrize("found", [DropPair, sys.modules[__name__]], ids=["class", "module"])
+def test_a_rule_of_an_installed_package_is_found(found: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_module, "entry_points", lambda group: [Entry(found)])
+    assert "DropPair" in {rule.name for rule in all_rules.__wrapped__()}
+
+
+def test_an_entry_point_that_names_no_rule_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_module, "entry_points", lambda group: [Entry("DropPair")])
+    with pytest.raises(UserError, match=r"entry point 'plugin' of 'dlcb\.rules' must name a Rule class or a module"):
+        all_rules.__wrapped__()

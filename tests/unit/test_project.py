@@ -1,9 +1,11 @@
 """The project around the code: what is packaged, what is imported, and under which name."""
 
+import ast
 import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -68,6 +70,44 @@ def is_source(file: Path) -> bool:
         return False
     top = resolved.relative_to(ROOT).parts[0]
     return not top.startswith(".") and top not in ("tests", "filecheck_tests", "benchmarks", "examples")
+
+
+def torch_names(file: Path) -> Iterator[str]:
+    """Every dotted name under `torch` that the file imports or spells out."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            found = [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+        yield from (name for name in found if name.startswith("torch."))
+
+
+def users_of_torch(parts: Callable[[str], bool]) -> dict[str, set[str]]:
+    """File of the package → the names under torch it uses, one of whose parts is meant."""
+    used = {path.relative_to(ROOT).as_posix(): set(torch_names(path)) for path in source_files()}
+    meant = {file: {name for name in names if any(map(parts, name.split(".")[1:]))} for file, names in used.items()}
+    return {file: names for file, names in meant.items() if names}
+
+
+def source_files() -> list[Path]:
+    packages: list[str] = PYPROJECT["tool"]["setuptools"]["packages"]
+    return [path for package in packages for path in package_folder(package).glob("*.py")]
+
+
+def package_folder(package: str) -> Path:
+    return ROOT.joinpath(*package.split(".")[1:])
+
+
+def test_only_the_frontend_uses_torch_fx_and_export() -> None:
+    users = users_of_torch({"fx", "export"}.__contains__)
+    assert not {file: names for file, names in users.items() if not file.startswith("frontend/")}
+
+
+def test_one_file_uses_private_parts_of_torch() -> None:
+    users = users_of_torch(lambda part: part.startswith("_") and not part.startswith("__"))
+    assert not {file: names for file, names in users.items() if file != "frontend/torch_private.py"}
 
 
 @pytest.mark.parametrize("module", ["dlcb", "dlcb.tools.dlcb_opt", "dlcb.dialects.umbrella", "dlcb.passes.rewriter"])
