@@ -23,7 +23,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
+from xdsl.traits import HasParent, IsolatedFromAbove, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.shape.expr import FUNCTIONS
@@ -59,21 +59,21 @@ class SystemOp(IRDLOperation):
 
     name = "dlcb.shape.system"
 
-    sym_name = prop_def(SymbolNameConstraint())
+    function_name = prop_def(SymbolNameConstraint())
     traced = prop_def(DictionaryAttr)
     body = region_def("single_block")
-    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
+    traits = traits_def(IsolatedFromAbove(), NoTerminator())
 
     @classmethod
     def make(cls, name: str, traced: Mapping[str, int], ops: Sequence[Operation]) -> Self:
         sizes: dict[str, Attribute] = {symbol: IntAttr(value) for symbol, value in traced.items()}
         return cls.create(
-            properties={"sym_name": StringAttr(name), "traced": DictionaryAttr(sizes)}, regions=[Region(Block(ops))]
+            properties={"function_name": StringAttr(name), "traced": DictionaryAttr(sizes)}, regions=[Region(Block(ops))]
         )
 
     @property
     def function(self) -> str:
-        return self.sym_name.data
+        return self.function_name.data
 
     @property
     def traced_sizes(self) -> dict[str, int]:
@@ -103,7 +103,7 @@ class SystemOp(IRDLOperation):
         region = parser.parse_region()
         if not region.blocks:
             region.add_block(Block())
-        return cls.create(properties={"sym_name": name, "traced": DictionaryAttr(traced)}, regions=[region])
+        return cls.create(properties={"function_name": name, "traced": DictionaryAttr(traced)}, regions=[region])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

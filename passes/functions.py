@@ -1,0 +1,35 @@
+"""The functions of a module and the constraint systems that go with them."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.shape.ops import SystemOp
+from dlcb.dialects.shape.system import System
+
+
+def functions(module: ModuleOp) -> list[FuncOp]:
+    return [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+
+
+def system_op(func: FuncOp) -> SystemOp | None:
+    """The system of the function's name in its module; None where there is none yet."""
+    block = func.parent_block()
+    assert block is not None
+    return next((op for op in block.ops if isinstance(op, SystemOp) and op.function == func.symbol), None)
+
+
+def system_of(func: FuncOp) -> System:
+    """The content of the function's system; empty where there is none yet."""
+    op = system_op(func)
+    return System() if op is None else System.from_op(op)
+
+
+def set_system(func: FuncOp, system: System) -> None:
+    """Write the system before the function, in place of the one that was there."""
+    old, block = system_op(func), func.parent_block()
+    assert block is not None
+    block.insert_op_before(system.to_op(func.symbol), func if old is None else old)
+    if old is not None:
+        block.erase_op(old)
