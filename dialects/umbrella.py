@@ -8,6 +8,6 @@ _LEVELS = (graph, shape, coord, cuda, host)
 
 DLCB = Dialect(
     "dlcb",
-    [op for level in _LEVELS for op in getattr(level, "OPS", ())],
-    [attribute for level in _LEVELS for attribute in getattr(level, "ATTRS", ())],
+    [op for level in _LEVELS for op in level.OPS],
+    [attribute for level in _LEVELS for attribute in level.ATTRS],
 )

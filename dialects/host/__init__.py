@@ -1,1 +1,5 @@
+"""`dlcb.host`: the launch-time program."""
 
+from dlcb.dialects.host.ops import ATTRS, OPS
+
+__all__ = ["ATTRS", "OPS"]
