@@ -1,0 +1,128 @@
+"""Runs a `dlcb.graph.func` on arrays: every op by its own rule for an element. The reference that all else is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
+
+import numpy as np
+from xdsl.dialects.builtin import DictionaryAttr, IntAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from dlcb.dialects.coord.ops import KernelOp as CoordKernelOp
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp, ReturnOp, YieldOp
+from dlcb.dialects.graph.types import Dim, TensorType, dims_of, type_of
+from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.evaluator.coord import run_kernel
+from dlcb.evaluator.elements import ArrayBuilder, compute
+from dlcb.evaluator.memory import new_memory, to_memory, view_of
+from dlcb.evaluator.scalars import Array, convert
+from dlcb.evaluator.sizes import Symbols, bind_symbols, lookup
+
+Argument: TypeAlias = Array | int
+
+
+def run(
+    func: FuncOp, arguments: Mapping[str, Argument] | Sequence[Argument], sizes: Mapping[str, int] | None = None
+) -> list[Array]:
+    """What the function returns, updates of arguments first, as its `return` lists them.
+
+    Arguments by name or in order; half precision as float32 or float16 arrays, and as float32 in the results. `sizes` gives symbols that
+    neither the arguments nor the function's `dlcb.shape.system` determine.
+    """
+    named = arguments if isinstance(arguments, Mapping) else _by_name(func, arguments)
+    missing = [name for name in func.names if name not in named]
+    if missing:
+        raise UserError(f"@{func.symbol}: no value for the argument '{missing[0]}'; given: {', '.join(named)}")
+    symbols = bind_symbols(func, named, sizes or {})
+    program = _Program(symbols)
+    for argument, name in zip(func.body.block.args, func.names, strict=True):
+        if isinstance(argument.type, TensorType):
+            program.tensors[argument] = convert(np.asarray(named[name]), argument.type.element)
+    return [np.array(a) for a in program.block(func.body.block.ops)]
+
+
+def _by_name(func: FuncOp, arguments: Sequence[Argument]) -> dict[str, Argument]:
+    if len(arguments) != len(func.names):
+        raise UserError(f"@{func.symbol}: got {len(arguments)} arguments, expected {len(func.names)}")
+    return dict(zip(func.names, arguments, strict=True))
+
+
+class _Program:
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.tensors: dict[SSAValue, Array] = {}
+
+    def block(self, ops: Iterable[Operation]) -> list[Array]:
+        """Runs the ops; gives what the last one returns."""
+        for op in ops:
+            if isinstance(op, (ReturnOp, YieldOp)):
+                return [self.tensors[v] for v in op.operands]
+            self.tensors.update(zip(op.results, self._results(op), strict=True))
+        raise InternalError("the block gives nothing back")
+
+    def _results(self, op: Operation) -> list[Array]:
+        match op:
+            case KernelOp():
+                inner = op.body.block
+                self.tensors.update(zip(inner.args, [self.tensors[v] for v in op.operands], strict=True))
+                return self.block(inner.ops)
+            case LaunchOp():
+                return self._launch(op)
+            case GraphOp():
+                return self._graph_op(op)
+            case _:
+                raise InternalError(f"the evaluator does not know {op.name}")
+
+    def _graph_op(self, op: GraphOp) -> list[Array]:
+        if op.FAMILY == "composite":
+            raise UnsupportedError(f"{op.title}: an op that `simplify` decomposes; run that stage before the evaluator")
+        self.symbols.check(op)
+        if isinstance(op, PutOp):
+            return [self._put(op)]
+        sizes = [self.symbols.numbers(dims_of(r)) for r in op.results]
+        return [compute(op, i, self.tensors, self.symbols.values, s) for i, s in enumerate(sizes)]
+
+    def _put(self, op: PutOp) -> Array:
+        """The base with one element of the source after the other written into it."""
+        out = self.tensors[op.base].copy()
+        source = self.tensors[op.src]
+        if source.size:
+            b = ArrayBuilder(self.tensors, self.symbols.values, source.shape)
+            out[tuple(b.value_of(c) for c in op.target(b, b.coords))] = source
+        return out
+
+    def _launch(self, op: LaunchOp) -> list[Array]:
+        """The kernel's buffers are the operands, then the results."""
+        memory = [to_memory(self.tensors[v], type_of(v), self.symbols) for v in op.operands]
+        for i, result in enumerate(op.results):
+            operand = op.written_over.get(i)
+            memory.append(new_memory(type_of(result), self.symbols) if operand is None else memory[operand])
+        chosen = self._form(op)
+        if chosen is not None:
+            kernel, params = chosen
+            run_kernel(kernel, memory, params)
+        results = zip(memory[len(op.operands) :], op.results, strict=True)
+        return [view_of(m, type_of(r), self.symbols).copy() for m, r in results]
+
+    def _form(self, op: LaunchOp) -> tuple[CoordKernelOp, dict[str, int]]:
+        """The first form whose condition holds, and what its kernel's parameters are."""
+        for form in op.forms.data:
+            if self.symbols.number(_dim(form.data["when"])):
+                name = cast(SymbolRefAttr, form.data["kernel"]).string_value()
+                bindings = cast(DictionaryAttr, form.data["bindings"])
+                params = {k: self.symbols.number(_dim(v)) for k, v in bindings.data.items()}
+                return lookup(op, name, CoordKernelOp), params
+        raise InternalError(f"{op.name}: the condition of no form holds")
+
+
+def _dim(attribute: Attribute) -> Dim:
+    match attribute:
+        case StringAttr() | IntAttr():
+            return attribute.data
+        case IntegerAttr():
+            return attribute.value.data
+        case _:
+            raise InternalError(f"{attribute} is no dim: expected an integer or the name of a symbol")
