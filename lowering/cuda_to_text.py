@@ -1,7 +1,7 @@
 """`dlcb.cuda` kernels to the text of one translation unit: one visit an op, spellings from `c_spelling.py`.
 
-The text is written in the words of `device/prelude.cuh`, which `device/cpu.h` defines anew for a C++ compiler. Values on
-which the block agrees stand before the phase that computes them, so that all later phases see them.
+The text is written in the words of `device/prelude.cuh`, which `device/cpu.h` defines anew for a C++ compiler. Values
+on which the block agrees stand before the phase that computes them, so that all later phases see them.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ class _KernelPrinter:
         return c_spelling.FROM_STORED[_type_name(value)].format(text)
 
 
-_ELEMENT: dict[type[Attribute], str] = {PtrType: "{0}[{1}]", SharedType: "{0}[{1}]", LocalType: "DLCB_AT({0})[{1}]"}
+_ELEMENT: dict[type[Attribute], str] = {PtrType: "{0}[{1}]", SharedType: "DLCB_SHARED_AT({0})[{1}]", LocalType: "DLCB_LOCAL_AT({0})[{1}]"}
 
 _STATEMENTS: dict[type[Operation], Callable[[_KernelPrinter, Operation], Sequence[str]]] = {
     ops.ConstantOp: _KernelPrinter.constant,

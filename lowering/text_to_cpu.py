@@ -1,8 +1,9 @@
 """Text of kernels to a shared object of this machine, by its C++ compiler: the `cpu` target.
 
-Each kernel NAME has a symbol `extern "C" void launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]` points
-to the value of the i-th parameter (an address or a number of its C type). Order seed 0 runs blocks and threads as they
-are numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not written is poison.
+Each kernel NAME has a symbol `extern "C" void launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]`
+points to the value of the i-th parameter (an address or a number of its C type). Order seed 0 runs blocks and threads
+as they are numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not written is poison, and so
+is what threads exchange without a barrier.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What all tests share: the profile of hypothesis, and the mark `gpu`."""
+"""What all tests share: the profile of hypothesis, the mark `gpu`, and how kernels of the cpu target are run."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,3 +21,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason="no GPU"))
+
+
+@pytest.fixture(scope="session")
+def launch_cpu() -> Callable[..., None]:
+    """Runs a kernel of a shared object of the cpu target; arguments are tensors or ctypes numbers."""
+
+    def launch(library: Path, name: str, arguments: Sequence[Any], blocks: int, order_seed: int = 0) -> None:
+        cells = [a if isinstance(a, ctypes._SimpleCData) else ctypes.c_void_p(a.data_ptr()) for a in arguments]
+        addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
+        kernel = getattr(ctypes.CDLL(str(library)), f"launch_{name}")
+        kernel.argtypes = (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int)
+        kernel.restype = None
+        kernel(addresses, blocks, order_seed)
+
+    return launch

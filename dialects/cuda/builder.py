@@ -1,7 +1,8 @@
 """Builds one kernel, op by op, cheaply.
 
-Integer constants are folded, constants and declarations stand at the kernel's top, pure values are computed once a scope
-and phase. A pure value of an earlier phase (`thread_idx`, arithmetic on it) is computed again where a later one uses it.
+Integer constants are folded, constants and declarations stand at the kernel's top, pure values are computed once a
+scope and phase. A pure value of an earlier phase (`thread_idx`, arithmetic on it) is computed again where a later one
+uses it.
 ```python
 b = CudaBuilder("double", 256, [("x", ptr(f32)), ("n", i32)])
 x, n = b.parameters
@@ -141,7 +142,7 @@ class CudaBuilder(ScalarBuilder):
     def for_(
         self, lower: Operand, upper: Operand, step: Operand = 1, *, uniform: bool = False, unroll: bool = False
     ) -> Iterator[SSAValue]:
-        """The induction value counts from lower, by step, below upper; numbers take the type of the others, else i32."""
+        """The induction value counts from lower, by step, below upper; numbers take the others' type, else i32."""
         kind = next((v.type for v in (upper, lower, step) if isinstance(v, SSAValue)), i32)
         op = ops.ForOp.create(
             operands=tuple(self._index(v, kind) for v in (lower, upper, step)),

@@ -1,7 +1,7 @@
 """Which values all threads of a block agree on, and which live in one phase only.
 
-The block is in *uniform control flow* in a kernel's body and in the bodies of `uniform` `if` and `for` that stand there.
-A value is *agreed* if it is computed there, from parameters, constants, the block's index and other agreed values.
+The block is in *uniform control flow* in a kernel's body and in the bodies of `uniform` `if` and `for` that stand in
+it. A value is *agreed* if it is computed there, from parameters, constants, the block's index and other agreed values.
 Agreed values may be used in every later phase; others only in the phase that defines them.
 """
 

@@ -1,8 +1,9 @@
 // The kernel text's vocabulary for a C++17 compiler: a block is one thread of the machine, its phases are loops.
 //
-// Between two barriers warps run one after another, whole; inside a warp the lanes run one after another up to the next shuffle.
-// So a missing barrier shows: with an order seed, warps, lanes and blocks run in another order and what a block has not yet
-// written is poison (all bits set, a NaN).
+// Between two barriers warps run one after another, whole; inside a warp the lanes run one after another up to the next
+// shuffle. With an order seed a launch is hostile, so that a missing barrier shows: warps, lanes and blocks run in another
+// order, what a block has not written is poison (all bits set, a NaN), and so is a shared element that two threads touch, one
+// of them to write, without a barrier (or a shuffle of their warp) between.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -35,7 +36,74 @@ struct dlcb_order {
   }
 };
 
-// What a block knows of its launch. Hostile: an order seed was given.
+// Which thread does something, and after how many barriers of the block and shuffles.
+struct dlcb_moment {
+  int barriers, shuffles, warp, thread;
+};
+
+// Who touched an element since the last barrier; `several` tells of more than one.
+struct dlcb_touched {
+  dlcb_moment last = {-1, -1, -1, -1};
+  bool several_warps = false, several_threads = false;
+
+  bool unordered(const dlcb_moment& now) const {
+    if (last.barriers != now.barriers) return false;
+    if (several_warps || last.warp != now.warp) return true;
+    return last.shuffles == now.shuffles && (several_threads || last.thread != now.thread);
+  }
+  void add(const dlcb_moment& now) {
+    const bool same_phase = last.barriers == now.barriers;
+    const bool same_step = same_phase && last.warp == now.warp && last.shuffles == now.shuffles;
+    several_warps = same_phase && (several_warps || last.warp != now.warp);
+    several_threads = same_step && (several_threads || last.thread != now.thread);
+    last = now;
+  }
+};
+
+// An array of the block; plain memory, or hostile: elements that watch who touches them.
+template <bool Hostile, class T, int N>
+struct dlcb_shared_array {
+  T values[N];
+  T* at(const dlcb_moment&) { return values; }
+};
+
+template <class T>
+struct dlcb_watched {
+  T value;
+  dlcb_touched readers, writers;
+
+  dlcb_watched() { spoil(); }
+  void spoil() { memset((void*)&value, 0xff, sizeof(value)); }
+};
+
+template <class T, int N>
+struct dlcb_shared_array<true, T, N> {
+  dlcb_watched<T> values[N];
+
+  struct element {
+    dlcb_watched<T>& self;
+    const dlcb_moment& now;
+
+    operator T() const {
+      if (self.writers.unordered(now)) self.spoil();
+      self.readers.add(now);
+      return self.value;
+    }
+    void operator=(T value) const {
+      self.value = value;
+      if (self.writers.unordered(now) || self.readers.unordered(now)) self.spoil();
+      self.writers.add(now);
+    }
+  };
+  struct view {
+    dlcb_watched<T>* values;
+    dlcb_moment now;
+    element operator[](dlcb_i64 index) const { return {values[index], now}; }
+  };
+  view at(const dlcb_moment& now) { return {values, now}; }
+};
+
+// What a block knows of its launch.
 template <bool Hostile, int Threads>
 struct dlcb_block {
   static constexpr int threads = Threads;
@@ -45,9 +113,11 @@ struct dlcb_block {
   int number;
   const int* warp_order;
   const int* lane_order;
+  int barriers = 0, shuffles = 0;
 
   int warp(int i) const { return Hostile ? warp_order[i] : i; }
   int thread(int warp, int i) const { return warp * DLCB_WARP + (Hostile ? lane_order[i] : i); }
+  dlcb_moment moment(int warp, int thread) const { return {barriers, shuffles, warp, thread}; }
   template <class T>
   void poison(T& array) const {
     if (Hostile) memset((void*)&array, 0xff, sizeof(array));
@@ -93,12 +163,12 @@ void dlcb_launch(void (*plain)(dlcb_block<false, Threads>, P...), void (*hostile
 #define DLCB_LOCAL(type, name, size)   \
   type name[dlcb_self.threads][size]; \
   dlcb_self.poison(name)
-#define DLCB_AT(name) name[dlcb_t]
-#define DLCB_SHARED(type, name, size) \
-  type name[size];                    \
-  dlcb_self.poison(name)
-#define DLCB_BARRIER (void)0
+#define DLCB_LOCAL_AT(name) name[dlcb_t]
+#define DLCB_SHARED(type, name, size) dlcb_shared_array<Hostile, type, size> name
+#define DLCB_SHARED_AT(name) name.at(dlcb_self.moment(dlcb_w, dlcb_t))
+#define DLCB_BARRIER ++dlcb_self.barriers
 #define DLCB_SHUFFLE_XOR(source, source_index, target, target_index, mask) \
+  ++dlcb_self.shuffles;                                                    \
   dlcb_shuffle_xor(source + dlcb_w * DLCB_WARP, source_index, target + dlcb_w * DLCB_WARP, target_index, mask)
 #define DLCB_UNROLL
 

@@ -15,8 +15,9 @@ typedef unsigned long long dlcb_u64;
 #define DLCB_THREAD ((int)threadIdx.x)
 #define DLCB_BLOCK ((int)blockIdx.x)
 #define DLCB_LOCAL(type, name, size) type name[size]
-#define DLCB_AT(name) name
+#define DLCB_LOCAL_AT(name) name
 #define DLCB_SHARED(type, name, size) __shared__ type name[size]
+#define DLCB_SHARED_AT(name) name
 #define DLCB_BARRIER __syncthreads()
 #define DLCB_SHUFFLE_XOR(source, source_index, target, target_index, mask) \
   target[target_index] = dlcb_shuffle_xor(source[source_index], mask)
