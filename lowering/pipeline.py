@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.errors import UserError
 from dlcb.passes.checks import check_module
-from dlcb.passes.stages import Stage, mark_stage, stage_of
+from dlcb.passes.stages import Stage, stage_of
 
 _GRAPH: Final = frozenset({"function", "tensor", "view", "library", "shape"})
 _FUSED: Final = frozenset({"function", "kernel", "fused", "view", "library", "shape"})
@@ -80,7 +80,6 @@ def run(
         began = time.perf_counter()
         stage.load()().apply(ctx, module)
         seconds[stage.name] = time.perf_counter() - began
-        mark_stage(module, stage.name)
         if check:
             check_after(stage, module)
         if observer is not None:

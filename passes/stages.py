@@ -14,7 +14,7 @@ STAGE_ATTRIBUTE: Final = "dlcb.stage"
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the pipeline; its pass is named `dlcb-<name>`."""
+    """One step of the pipeline; its pass is named `dlcb-<name>` and marks the module when it is done."""
 
     name: str
     text: str
@@ -41,4 +41,5 @@ def stage_of(module: ModuleOp) -> str | None:
 
 
 def mark_stage(module: ModuleOp, name: str) -> None:
+    """Says that the stage is the last that ran; each stage's pass ends with it."""
     module.attributes[STAGE_ATTRIBUTE] = StringAttr(name)

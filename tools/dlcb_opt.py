@@ -27,7 +27,7 @@ from dlcb.dialects._xdsl import SpanParser, op_text, to_text
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.lowering.pipeline import STAGES, check_after, position, remaining
 from dlcb.passes.checks import OpVerifyException, check_module
-from dlcb.passes.stages import Stage, mark_stage
+from dlcb.passes.stages import Stage
 from dlcb.tools.registry import full_universe
 
 if TYPE_CHECKING:
@@ -82,8 +82,6 @@ class PassWatcher:
 
     def _check(self, module_pass: ModulePass, module: ModuleOp) -> None:
         stage = _STAGE_OF_PASS.get(module_pass.name)
-        if stage is not None:
-            mark_stage(module, stage.name)
         if self._args.disable_verify:
             return
         try:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.context import Context
 from xdsl.dialects.builtin import IntAttr, ModuleOp
 
 from dlcb.dialects._xdsl import to_text
 from dlcb.errors import UserError
 from dlcb.lowering.pipeline import STAGES, position, remaining
-from dlcb.passes.stages import mark_stage, stage_of
+from dlcb.passes.stages import Stage, mark_stage, stage_of
 from dlcb.tools import dlcb_opt
 
 TEXT = """\
@@ -123,8 +124,13 @@ def test_an_unknown_stage_is_named_with_the_known_ones() -> None:
         position("fusion")
 
 
-def test_every_stage_has_a_pass_of_its_name() -> None:
-    assert {stage.load().name for stage in STAGES} == {stage.pass_name for stage in STAGES}
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_every_stage_has_a_pass_of_its_name_that_marks_the_module(stage: Stage) -> None:
+    module = ModuleOp([])
+    stage_pass = stage.load()
+    stage_pass().apply(Context(), module)
+    assert stage_pass.name == stage.pass_name
+    assert stage_of(module) == stage.name
 
 
 def test_it_starts_fast() -> None:
