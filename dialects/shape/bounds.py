@@ -14,6 +14,8 @@ _UNKNOWN: Bounds = (None, None)
 
 def bounds(e: Expr, at_least: Mapping[str, int]) -> Bounds:
     """Bounds of the value, where each symbol in `at_least` is an integer of at least that much, and others are any."""
+    if e.op == "symbol":
+        return at_least.get(e.name), None
     known: dict[Expr, Bounds] = {}
     for node in post_order((e,)):
         known[node] = _node_bounds(node, known, at_least)

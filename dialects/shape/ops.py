@@ -68,7 +68,8 @@ class SystemOp(IRDLOperation):
     def make(cls, name: str, traced: Mapping[str, int], ops: Sequence[Operation]) -> Self:
         sizes: dict[str, Attribute] = {symbol: IntAttr(value) for symbol, value in traced.items()}
         return cls.create(
-            properties={"function_name": StringAttr(name), "traced": DictionaryAttr(sizes)}, regions=[Region(Block(ops))]
+            properties={"function_name": StringAttr(name), "traced": DictionaryAttr(sizes)},
+            regions=[Region(Block(ops))],
         )
 
     @property

@@ -1,0 +1,1 @@
+"""Laws of sizes, one a file; `passes/solver` finds them here."""

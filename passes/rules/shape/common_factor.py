@@ -1,0 +1,47 @@
+"""f·p == f·q  →  p == q, where f is proved positive.
+
+Sound: f is not 0. A size that can be 0 is no such factor: with an empty batch, `b·n == b·m` says nothing of n and m.
+"""
+
+from typing import ClassVar
+
+from dlcb.dialects.shape.expr import Expr, Term, from_terms
+from dlcb.dialects.shape.requirement import Require
+from dlcb.passes.solver.facts import Facts
+from dlcb.passes.solver.rule import RequireRule, Step
+
+
+class CommonFactor(RequireRule):
+    kinds = ("eq",)
+    priority = 40
+    before: ClassVar[str] = """
+        maximum(b, 1)*(n//2) == maximum(b, 1)*(m//2)
+        b*(n//3) == b*(m//3)
+    """
+    after: ClassVar[str] = """
+        n//2 == m//2
+        b*(n//3) == b*(m//3)
+    """
+
+    def apply(self, require: Require, facts: Facts) -> Step | None:
+        terms = [*require.lhs.terms, *require.rhs.terms]
+        factors = [atom for atom in _common_atoms(terms) if facts.is_positive(atom)]
+        if not factors:
+            return None
+        sides = [from_terms([_without(term, factors) for term in side.terms]) for side in (require.lhs, require.rhs)]
+        return Step((Require("eq", *sides, require.text),))
+
+
+def _common_atoms(terms: list[Term]) -> list[Expr]:
+    common = list(terms[0][1])
+    for _, atoms in terms[1:]:
+        rest = list(atoms)
+        common = [atom for atom in common if atom in rest and not rest.remove(atom)]
+    return common
+
+
+def _without(term: Term, factors: list[Expr]) -> Term:
+    atoms = list(term[1])
+    for factor in factors:
+        atoms.remove(factor)
+    return term[0], tuple(atoms)

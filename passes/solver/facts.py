@@ -1,0 +1,165 @@
+"""What the solver knows at a moment: symbols that are expressions of others, least sizes, what broadcasts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlcb.dialects.shape import bounds
+from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_order, sub, substitute
+from dlcb.passes.solver.rule import ExprRule
+
+
+@dataclass(slots=True)
+class Binding:
+    """A symbol that is an expression of other symbols."""
+
+    value: Expr
+    given: Expr
+    """The value as it was said, before later bindings were put in."""
+    text: str
+    """Who says so; empty for a definition."""
+
+
+class Facts:
+    def __init__(self, rules: Iterable[ExprRule]) -> None:
+        self.at_least: dict[str, int] = {}
+        """The least value of symbols that have one."""
+        self.rank: dict[str, int] = {}
+        """The order of the input symbols; of two equal ones the earlier is kept."""
+        self.bindings: dict[str, Binding] = {}
+        self._claims: dict[str, dict[object, int]] = defaultdict(dict)
+        self._broadcasts: list[tuple[Expr, Expr]] = []
+        self._broadcast_pairs: set[tuple[Expr, Expr]] | None = None
+        self._simplified: dict[Expr, Expr] = {}
+        self._rules: dict[str, list[ExprRule]] = defaultdict(list)
+        for rule in rules:
+            for function in rule.functions:
+                self._rules[function].append(rule)
+
+    # --- what is told ----------------------------------------------------------------------------------------------
+
+    def introduce(self, symbol: str, at_least: int | None) -> None:
+        self.rank[symbol] = len(self.rank)
+        if at_least is not None:
+            self.claim(self, symbol, at_least)
+
+    def bind(self, symbol: str, value: Expr, text: str = "") -> None:
+        self.bindings[symbol] = Binding(value, value, text)
+        self._broadcast_pairs = None
+
+    def claim(self, holder: object, symbol: str, at_least: int) -> None:
+        """`symbol` is at least that much, as long as the holder says so."""
+        self._claims[symbol][holder] = at_least
+        self._renew(symbol)
+
+    def withdraw(self, holder: object, symbol: str) -> None:
+        del self._claims[symbol][holder]
+        self._renew(symbol)
+
+    def _renew(self, symbol: str) -> None:
+        claims = self._claims[symbol].values()
+        if claims:
+            self.at_least[symbol] = max(claims)
+        else:
+            self.at_least.pop(symbol, None)
+        self._simplified.clear()
+
+    def state_broadcast(self, a: Expr, b: Expr) -> None:
+        self._broadcasts.append((a, b))
+        self._broadcast_pairs = None
+        self._simplified.clear()
+
+    # --- what is asked ---------------------------------------------------------------------------------------------
+
+    def expand(self, e: Expr) -> Expr:
+        """The expression over symbols that are not bound."""
+        bindings = self.bindings
+        bound = [name for name in e.free if name in bindings]
+        return substitute(e, {name: self.value(name) for name in bound}) if bound else e
+
+    def value(self, symbol: str) -> Expr:
+        binding = self.bindings[symbol]
+        binding.value = self.expand(binding.value)
+        return binding.value
+
+    def simplify(self, e: Expr) -> Expr:
+        """Expanded, with every atom rewritten by the rules."""
+        e = self.expand(e)
+        if e.op in ("constant", "symbol"):
+            return e
+        simplified = self._simplified
+        for node in post_order((e,)):
+            if node not in simplified:
+                simplified[node] = self._simplify_node(node, simplified)
+        return simplified[e]
+
+    def _simplify_node(self, node: Expr, simplified: dict[Expr, Expr]) -> Expr:
+        if node.op in FUNCTIONS:
+            rebuilt = call(node.op, *[simplified[a] for a in node.args])
+            return self._rewrite(rebuilt)
+        if node.op in ("constant", "symbol"):
+            return node
+        return from_terms([(c, [simplified[atom] for atom in atoms]) for c, atoms in node.terms])
+
+    def _rewrite(self, e: Expr) -> Expr:
+        for rule in self._rules.get(e.op, ()):
+            better = rule.rewrite(e, self)
+            if better is not None and better is not e:
+                return self.simplify(better)
+        return e
+
+    def is_nonneg(self, e: Expr) -> bool:
+        return bounds.is_nonneg(e, self.at_least)
+
+    def is_positive(self, e: Expr) -> bool:
+        return bounds.is_positive(e, self.at_least)
+
+    def is_not_one(self, e: Expr) -> bool:
+        return e.value != 1 if e.is_const else self.is_nonneg(sub(e, 2))
+
+    def can_be(self, symbol: str, value: Expr) -> bool:
+        """Whether the symbol may be replaced by the value with no bound lost: a size by what is proved not negative."""
+        return symbol not in self.at_least or self.is_nonneg(value)
+
+    def compare(self, kind: str, lhs: Expr, rhs: Expr) -> bool | None:
+        """The truth of an `eq`, `ne`, `lt` or `le` where bounds prove or refute it."""
+        match kind:
+            case "eq":
+                difference = sub(lhs, rhs)
+                if difference.is_const:
+                    return difference.value == 0
+                low, high = bounds.bounds(difference, self.at_least)
+                return False if (low is not None and low > 0) or (high is not None and high < 0) else None
+            case "ne":
+                equal = self.compare("eq", lhs, rhs)
+                return None if equal is None else not equal
+            case "le":
+                return True if self.is_nonneg(sub(rhs, lhs)) else False if self.is_positive(sub(lhs, rhs)) else None
+            case "lt":
+                return True if self.is_positive(sub(rhs, lhs)) else False if self.is_nonneg(sub(lhs, rhs)) else None
+            case _:
+                return None
+
+    def broadcasts(self, a: Expr, b: Expr) -> bool:
+        """Whether a requirement says that the two sizes broadcast."""
+        if self._broadcast_pairs is None:
+            self._broadcast_pairs = {(self.expand(x), self.expand(y)) for x, y in self._broadcasts}
+        return (a, b) in self._broadcast_pairs or (b, a) in self._broadcast_pairs
+
+    def sayers(self, symbols: Iterable[str]) -> list[str]:
+        """The texts of all bindings that the values of the symbols rest on."""
+        texts: dict[str, None] = {}
+        seen: set[str] = set()
+        pending = sorted(symbols, reverse=True)
+        while pending:
+            symbol = pending.pop()
+            binding = self.bindings.get(symbol)
+            if binding is None or symbol in seen:
+                continue
+            seen.add(symbol)
+            if binding.text:
+                texts[binding.text] = None
+            pending += sorted(binding.given.free, reverse=True)
+        return list(texts)
