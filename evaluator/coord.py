@@ -166,5 +166,5 @@ class _Run:
         memory = self._memory[op.buffer]
         wrong = wanted & ((at < 0) | (at >= memory.size))
         if wrong.any():
-            raise InternalError(f"a store at offset {at[wrong].flat[0]} is outside of a buffer of {memory.size} elements")
+            raise InternalError(f"store at offset {at[wrong].flat[0]}, outside of a buffer of {memory.size} elements")
         memory[at[wanted]] = np.broadcast_to(value, shape)[wanted]

@@ -1,7 +1,7 @@
 """The element builder of the evaluator: an element is an array over the points of an iteration space.
 
-Axes are symbols that stand for arrays of indices. A reduction puts its row as one more axis in front, so that what was computed
-outside broadcasts into it; the row is walked in pieces that bound the memory.
+Axes are symbols that stand for arrays of indices. A reduction puts its row as one more axis in front, so that what was
+computed outside broadcasts into it; the row is walked in pieces that bound the memory.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class ArrayBuilder(ElementBuilder):
         values = operands[1:] if function == "select" else operands
         element = values[0].element
         if any(v.element != element for v in values) or element != compute_type(element):
-            raise InternalError(f"{function} of {', '.join(str(o.element) for o in operands)}: expected one compute type")
+            types = ", ".join(str(o.element) for o in operands)
+            raise InternalError(f"{function} of {types}: expected one compute type")
         return Elements(*apply(function, element, *(o.array for o in operands)))
 
-    def constant(self, value: float | int | bool, element: Attribute) -> Elements:
+    def constant(self, value: float, element: Attribute) -> Elements:
         return Elements(convert(np.asarray(value), element), element)
 
     def cast(self, value: Elements, element: Attribute) -> Elements:
@@ -116,7 +117,7 @@ class ArrayBuilder(ElementBuilder):
     # --- loops ---
 
     def reduce(
-        self, function: str, sizes: Sequence[Expr], axes: Sequence[int], body: Body, initial: float | int, element: Attribute
+        self, function: str, sizes: Sequence[Expr], axes: Sequence[int], body: Body, initial: float, element: Attribute
     ) -> Elements:
         extents = [int(self.value_of(as_expr(sizes[a]))) for a in axes]
         total = self.constant(initial, element)
@@ -136,7 +137,7 @@ class ArrayBuilder(ElementBuilder):
         inner = value.array.reshape([1] * (rank + 1 - value.array.ndim) + list(value.array.shape)).shape[1:]
         return Elements(fold(function, np.broadcast_to(value.array, (len(row), *inner))), value.element)
 
-    def loop(self, function: str, extents: Sequence[int], body: Body, initial: float | int, element: Attribute) -> Elements:
+    def loop(self, function: str, extents: Sequence[int], body: Body, initial: float, element: Attribute) -> Elements:
         total = self.constant(initial, element)
         for position in product(*map(range, extents)):
             total = self.call(function, total, body(tuple(map(const, position))))
@@ -144,7 +145,7 @@ class ArrayBuilder(ElementBuilder):
 
 
 def take(tensor: Array, indices: Sequence[int | Indices], mask: Array) -> Array:
-    """The elements at the indices; anything where the mask does not hold, which is the one place where indices may be outside."""
+    """The elements at the indices; anything where the mask does not hold: only there may indices be outside."""
     inside: list[Array] = []
     for axis, (at, size) in enumerate(zip(map(np.asarray, indices), tensor.shape, strict=True)):
         outside = (at < 0) | (at >= size)
@@ -160,7 +161,9 @@ def take(tensor: Array, indices: Sequence[int | Indices], mask: Array) -> Array:
     return np.asarray(tensor[tuple(inside)])
 
 
-def compute(op: GraphOp, result: int, tensors: Mapping[SSAValue, Array], symbols: Mapping[str, int], sizes: Sequence[int]) -> Array:
+def compute(
+    op: GraphOp, result: int, tensors: Mapping[SSAValue, Array], symbols: Mapping[str, int], sizes: Sequence[int]
+) -> Array:
     """A whole result of the op, whose sizes are given, from its elements."""
     element = type_of(op.results[result]).element
     if prod(sizes) == 0:

@@ -1,4 +1,4 @@
-"""Runs a `dlcb.graph.func` on arrays: every op by its own rule for an element. The reference that all else is compared with."""
+"""Runs a `dlcb.graph.func` on arrays, every op by its own rule for an element: what all else is compared with."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def run(
 ) -> list[Array]:
     """What the function returns, updates of arguments first, as its `return` lists them.
 
-    Arguments by name or in order; half precision as float32 or float16 arrays, and as float32 in the results. `sizes` gives symbols that
-    neither the arguments nor the function's `dlcb.shape.system` determine.
+    Arguments by name or in order; half precision as float32 or float16 arrays, and as float32 in the results.
+    `sizes` gives symbols that neither the arguments nor the function's `dlcb.shape.system` determine.
     """
     named = arguments if isinstance(arguments, Mapping) else _by_name(func, arguments)
     missing = [name for name in func.names if name not in named]

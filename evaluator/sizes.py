@@ -1,4 +1,4 @@
-"""The values of a function's symbols, from its arguments and its `dlcb.shape.system`; and the checks of sizes while it runs."""
+"""The values of a function's symbols, from its arguments and its `dlcb.shape.system`; and checks of sizes as it runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def bind_symbols(func: FuncOp, arguments: Mapping[str, Array | int], given: Mapp
         if isinstance(argument.type, TensorType) and not isinstance(value, int):
             _bind_tensor(symbols, name, argument.type, value)
         elif kind != "int" or not isinstance(value, int):
-            raise UserError(f"{name}: got {type(value).__name__}, expected {'an integer' if kind == 'int' else 'an array'}")
+            expected = "an integer" if kind == "int" else "an array"
+            raise UserError(f"{name}: got {type(value).__name__}, expected {expected}")
     system = system_of(func)
     if system is not None:
         _apply(system, symbols, arguments)

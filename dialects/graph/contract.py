@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dlcb.dialects.graph.base import Coords, GraphOp, Guard, ShapeScope
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope, Sizes, broadcast_coords
+from dlcb.dialects.graph.reduce import INFINITY
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.graph.window import ints, window_size
-from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mul, sub
-from dlcb.dialects.types import compute_type
+from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mod, mul, sub
+from dlcb.dialects.types import compute_type, i1
 
 
 class Contract(GraphOp):
@@ -125,29 +126,44 @@ class ConvolutionOp(Contract):
             scope.require("le", const(1), sizes[-1], f"{self.title}: the kernel is larger than the input")
         return sizes
 
-    def element(self, b: Any, coords: Coords, result: int = 0) -> Any:
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         wanted = compute_type(self.result_element)
         x, w = self.operands[:2]
-        channels, *kernel = b.of(w)[1:]
-        outputs_a_group = floordiv(b.of(w)[0], self.groups.data)
-        group = floordiv(coords[1], outputs_a_group)
+        groups = self.groups.data
+        channels = b.of(w)[1] if self.transposed is None else floordiv(b.of(w)[0], groups)
+        outputs = floordiv(b.of(w)[0], groups) if self.transposed is None else b.of(w)[1]
+        group = floordiv(coords[1], outputs)
 
         def body(row: Coords) -> Any:
-            inner: list[Expr] = []
-            guard: list[Guard] = []
-            axes = zip(coords[2:], row[1:], b.of(x)[2:], ints(self.stride), ints(self.padding), ints(self.dilation), strict=True)
-            for c, k, size, s, p, d in axes:
-                at = sub(add(mul(c, s), mul(k, d)), p)
-                inner.append(at)
-                if p:
-                    guard += [("le", const(0), at), ("lt", at, size)]
             channel = add(mul(group, channels), row[0])
-            value = b.read(x, (coords[0], channel, *inner), guard, b.constant(0, wanted))
-            return b.mul(b.cast(value, wanted), b.cast(b.read(w, (coords[1], *row)), wanted))
+            output = sub(coords[1], mul(group, outputs))
+            tap = (coords[1], *row) if self.transposed is None else (channel, output, *row[1:])
+            at, guard = self._source(b, coords[2:], row[1:])
+            value = b.read(x, (coords[0], channel, *at), guard, b.constant(0, wanted))
+            return b.call("mul", b.cast(value, wanted), b.cast(b.read(w, tap), wanted))
 
-        sizes = (channels, *kernel)
+        sizes = (channels, *b.of(w)[2:])
         total = b.reduce("add", sizes, tuple(range(len(sizes))), body, 0, wanted)
-        return total if self.extra is None else b.add(total, b.cast(b.read(self.extra, (coords[1],)), wanted))
+        return total if self.extra is None else b.call("add", total, b.cast(b.read(self.extra, (coords[1],)), wanted))
+
+    def _source(self, sizes: Sizes, coords: Coords, kernel: Coords) -> tuple[list[Expr], list[Guard]]:
+        """Which spatial coordinates of x a tap of the kernel needs, and when they are in range."""
+        at: list[Expr] = []
+        guard: list[Guard] = []
+        spatial = sizes.of(self.operands[0])[2:]
+        axes = zip(coords, kernel, spatial, ints(self.stride), ints(self.padding), ints(self.dilation), strict=True)
+        for c, k, size, s, p, d in axes:
+            if self.transposed is None:
+                at.append(sub(add(mul(c, s), mul(k, d)), p))
+                reach = p > 0
+            else:
+                moved = sub(add(c, p), mul(k, d))
+                at.append(floordiv(moved, s))
+                guard.append(("eq", mod(moved, const(s)), const(0)))
+                reach = True
+            if reach:
+                guard += [("le", const(0), at[-1]), ("lt", at[-1], size)]
+        return at, guard
 
 
 @irdl_op_definition
@@ -172,12 +188,59 @@ class AttentionOp(Contract):
         for a, c, what in pairs:
             if a is not c:
                 scope.require("eq", a, c, f"{self.title}: {what} differ")
+        if grouped:
+            scope.require("divides", k[-3], q[-3], f"{self.title}: heads of keys do not divide heads of queries")
         if self.extra is not None:
             scores = (*q[:-1], k[-2])
             for have, want in zip(reversed(scope.of(self.extra)), reversed(scores), strict=False):
                 if have is not want and not (have.is_const and have.value == 1):
                     scope.require("expandable", have, want, f"{self.title}: size of the mask")
         return ((*q[:-1], v[-1]),)
+
+    def element(self, b: Any, coords: Coords, result: int = 0) -> Any:
+        """Scores are taken less their maximum: no exponential overflows. A position that attends to nothing gives 0."""
+        wanted = compute_type(self.result_element)
+        value = self.operands[2]
+        lead = self._lead_of_keys(b, coords[:-2])
+        length = (b.of(value)[-2],)
+
+        def score(row: Coords) -> Any:
+            return self._score(b, (*coords[:-1], row[0]), lead, wanted)
+
+        highest = b.reduce("maximum", length, (0,), score, -INFINITY, wanted)
+        shift = b.select(b.eq(highest, -INFINITY), 0.0, highest)
+
+        def weight(row: Coords) -> Any:
+            return b.exp(b.sub(score(row), shift))
+
+        def term(row: Coords) -> Any:
+            return b.mul(weight(row), b.cast(b.read(value, (*lead, row[0], coords[-1])), wanted))
+
+        total = b.reduce("add", length, (0,), weight, 0, wanted)
+        weighted = b.reduce("add", length, (0,), term, 0, wanted)
+        return b.select(b.eq(total, 0.0), 0.0, b.div(weighted, total))
+
+    def _lead_of_keys(self, sizes: Sizes, lead: Coords) -> Coords:
+        """The leading coordinates of keys and values for those of queries: heads that share keys are neighbours."""
+        if self.grouped is None:
+            return lead
+        sharing = floordiv(sizes.of(self.operands[0])[-3], sizes.of(self.operands[1])[-3])
+        return (*lead[:-1], floordiv(lead[-1], sharing))
+
+    def _score(self, b: Any, at: Coords, lead: Coords, wanted: Attribute) -> Any:
+        """How much the query at `at[-2]` attends to the key at `at[-1]`."""
+        q, k = self.operands[:2]
+
+        def body(row: Coords) -> Any:
+            x = b.cast(b.read(q, (*at[:-1], row[0])), wanted)
+            return b.mul(x, b.cast(b.read(k, (*lead, at[-1], row[0])), wanted))
+
+        score = b.mul(b.reduce("add", (b.of(q)[-1],), (0,), body, 0, wanted), self.scale.value.data)
+        if self.extra is not None:
+            mask = b.read(self.extra, broadcast_coords(at, b.of(self.extra), (*b.of(q)[:-1], b.of(k)[-2])))
+            boolean = b.type_of(mask) == i1
+            score = b.select(mask, score, -INFINITY) if boolean else b.add(score, b.cast(mask, wanted))
+        return score if self.causal is None else b.select(b.holds([("le", at[-1], at[-2])]), score, -INFINITY)
 
 
 OPS: list[type[Operation]] = [MatmulOp, ConvolutionOp, AttentionOp]
