@@ -18,7 +18,16 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, UnregisteredConstructException, VerifyException
 from xdsl.utils.lexer import Span
 
-__all__ = ["UNKNOWN_LOC", "LocatedPrinter", "SpanParser", "has_location", "op_text", "source_line", "to_text"]
+__all__ = [
+    "UNKNOWN_LOC",
+    "LocatedPrinter",
+    "SpanParser",
+    "has_location",
+    "op_text",
+    "set_type",
+    "source_line",
+    "to_text",
+]
 
 
 def has_location(node: Operation | BlockArgument) -> bool:
@@ -42,6 +51,11 @@ def _location_text(location: Attribute) -> str | None:
 def source_line(node: Operation | BlockArgument) -> str | None:
     """`model.py:12`, the innermost place that the node's location names; None where it names none."""
     return _location_text(node.location)
+
+
+def set_type(value: SSAValue, type: Attribute) -> None:
+    """Gives the value another type in place; xDSL's rewriter makes a new value and visits all uses."""
+    value._type = type  # pyright: ignore[reportPrivateUsage]
 
 
 class LocatedPrinter(Printer):
