@@ -14,7 +14,7 @@ from xdsl.utils.target import Target
 
 from dlcb.lowering.pipeline import STAGES
 
-_OTHER_PASSES: Final[dict[str, str]] = {}
+_OTHER_PASSES: Final = {"dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass"}
 """Passes that are no stage: name → `module:Class`."""
 
 

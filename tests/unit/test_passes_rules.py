@@ -4,13 +4,16 @@ import sys
 from typing import ClassVar
 
 import pytest
+from xdsl.context import Context
 from xdsl.dialects import test
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.errors import InternalError, UserError
+from dlcb.passes import apply_rules as apply_rules_module
 from dlcb.passes import rule as rule_module
+from dlcb.passes.apply_rules import ApplyRulesPass, rules_by_name
 from dlcb.passes.rewriter import apply_rules
 from dlcb.passes.rule import Rule, all_rules
 from dlcb.passes.rule_examples import check_examples, parse_example
@@ -174,3 +177,12 @@ def test_an_entry_point_that_names_no_rule_is_an_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(rule_module, "entry_points", lambda group: [Entry("DropPair")])
     with pytest.raises(UserError, match=r"entry point 'plugin' of 'dlcb\.rules' must name a Rule class or a module"):
         all_rules.__wrapped__()
+
+
+def test_rules_are_chosen_by_name_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply_rules_module, "all_rules", lambda: (DropPair(), Rename()))
+    assert [rule.name for rule in rules_by_name(("Rename", "DropPair"))] == ["Rename", "DropPair"]
+    assert [rule.name for rule in rules_by_name(())] == ["DropPair", "Rename"]
+    module = parse_example(DropPair.before, "example")
+    ApplyRulesPass(("DropPair",)).apply(Context(), module)
+    assert not any(isinstance(op, test.TestPureOp) for op in module.walk())
