@@ -19,7 +19,7 @@ from dlcb.dialects.scalar import FUNCTIONS, ScalarFunction
 from dlcb.dialects.types import BYTES, bf16, f16, f32, f64, i1, i32, i64
 
 _HALVES = (f16, bf16)
-_COMPUTED: dict[str, tuple[Attribute, ...]] = {
+DOMAINS: dict[str, tuple[Attribute, ...]] = {
     "any": (i1, i32, i64, f32, f64),
     "number": (i32, i64, f32, f64),
     "float": (f32, f64),
@@ -128,7 +128,7 @@ def _verify_function(function: ScalarFunction, operand: Attribute, result: Attri
     name = function.name
     if operand in _HALVES and name != "select":
         raise VerifyException(f"{name}: {operand} is computed as f32; cast it first")
-    if operand not in _COMPUTED[function.domain] and not (name == "select" and operand in _HALVES):
+    if operand not in DOMAINS[function.domain] and not (name == "select" and operand in _HALVES):
         raise VerifyException(f"{name}: operand is {operand}, expected a type of the domain `{function.domain}`")
     verify_same(f"{name}: result", result, i1 if function.result == "bool" else operand)
 

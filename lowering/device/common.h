@@ -60,14 +60,13 @@ DLCB_DEVICE double dlcb_mod(double a, double b) {
   return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
 
-// The exact quotient less its remainder is a whole number but for rounding; the nearest whole number is meant.
+// Without its remainder the dividend is a multiple of the divisor, so the quotient is a whole number but for rounding.
 template <class T>
 DLCB_DEVICE T dlcb_float_floordiv(T a, T b) {
   if (b == 0) return a / b;
-  const T whole = (a - dlcb_mod(a, b)) / b;
-  const T below = floor(whole);
-  if (whole == 0) return copysign((T)0, a / b);
-  return whole - below > (T)0.5 ? below + 1 : below;
+  const T rest = dlcb_remainder(a, b);
+  const T quotient = (a - rest) / b - (T)(rest != 0 && (rest < 0) != (b < 0));
+  return quotient == 0 ? (T)copysign((T)0, a / b) : (T)rint(quotient);
 }
 DLCB_DEVICE float dlcb_floordiv(float a, float b) { return dlcb_float_floordiv(a, b); }
 DLCB_DEVICE double dlcb_floordiv(double a, double b) { return dlcb_float_floordiv(a, b); }

@@ -1,4 +1,4 @@
-"""Three kernels made by hand: their IR, their text, and what they compute on the cpu target, in every order of threads."""
+"""Three kernels made by hand: their IR, their text, and what they compute on the cpu target, in every thread order."""
 
 import ctypes
 import io
