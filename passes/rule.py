@@ -7,8 +7,10 @@ entry-point group `dlcb.rules`. It is not registered anywhere else.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -22,6 +24,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 from dlcb.errors import UserError
 
 ENTRY_POINT_GROUP: Final = "dlcb.rules"
+LEVELS: Final = ("graph", "coord", "cuda", "host")
+_RULES: Final = "dlcb.passes.rules"
 
 
 class Rule(ABC):
@@ -32,7 +36,7 @@ class Rule(ABC):
     """
 
     level: ClassVar[str]
-    """The dialect it rewrites within: `graph`, `coord`, `cuda`, `host`."""
+    """The dialect it rewrites within, one of `LEVELS`; the folder it lies in has the same name."""
     roots: ClassVar[tuple[type[Operation], ...]]
     """The op classes (or their bases) at which it can start."""
     before: ClassVar[str]
@@ -53,30 +57,31 @@ class Rule(ABC):
     def name(self) -> str:
         return type(self).__name__
 
-    @classmethod
-    def text(cls) -> str:
-        """The one sentence that says what it does: the first line of its file, or of its class where that has one."""
-        document = cls.__doc__ if "__doc__" in cls.__dict__ and cls.__doc__ else inspect.getmodule(cls).__doc__
-        return (document or "").strip().split("\n", 1)[0]
 
-
-@cache
-def all_rules() -> tuple[Rule, ...]:
-    """Every rule of the package and of installed plugins, by level and name."""
-    classes = {*_own_rules(), *_plugin_rules()}
-    return tuple(sorted((rule() for rule in classes), key=lambda rule: (rule.level, rule.name)))
+def summary(rule: type) -> str:
+    """What a rule does in one sentence: the first of its docstring, or of its file's where it has none."""
+    module = inspect.getmodule(rule)
+    document = rule.__dict__.get("__doc__") or (module and module.__doc__) or ""
+    return re.split(r"\.\s|\n", document.strip(), maxsplit=1)[0].removesuffix(".")
 
 
 @cache
 def rules_of(level: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in all_rules() if rule.level == level)
+    """The rules of a level, of the package and of installed plugins, by name."""
+    plugins = [rule for rule in _plugin_rules() if rule.level == level]
+    return tuple(sorted((rule() for rule in {*_own_rules(level), *plugins}), key=lambda rule: rule.name))
 
 
-def _own_rules() -> Iterator[type[Rule]]:
-    package = importlib.import_module("dlcb.passes.rules")
-    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not info.ispkg:
-            yield from _rules_in(importlib.import_module(info.name))
+def all_rules() -> tuple[Rule, ...]:
+    return tuple(rule for level in LEVELS for rule in rules_of(level))
+
+
+def _own_rules(level: str) -> Iterator[type[Rule]]:
+    if importlib.util.find_spec(f"{_RULES}.{level}") is None:
+        return
+    package = importlib.import_module(f"{_RULES}.{level}")
+    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        yield from _rules_in(importlib.import_module(info.name))
 
 
 def _plugin_rules() -> Iterator[type[Rule]]:

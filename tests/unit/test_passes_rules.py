@@ -15,7 +15,7 @@ from dlcb.passes import apply_rules as apply_rules_module
 from dlcb.passes import rule as rule_module
 from dlcb.passes.apply_rules import ApplyRulesPass, rules_by_name
 from dlcb.passes.rewriter import apply_rules
-from dlcb.passes.rule import Rule, all_rules
+from dlcb.passes.rule import Rule, all_rules, rules_of, summary
 from dlcb.passes.rule_examples import check_examples, parse_example
 
 
@@ -25,8 +25,13 @@ def test_the_examples_of_the_rule_hold(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
+def test_the_rule_lies_in_the_folder_of_its_level(rule: Rule) -> None:
+    assert type(rule).__module__.startswith(f"dlcb.passes.rules.{rule.level}.")
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
 def test_the_rule_says_what_it_does(rule: Rule) -> None:
-    assert rule.text()
+    assert summary(type(rule))
 
 
 class DropPair(Rule):
@@ -170,13 +175,13 @@ class Entry:
 @pytest.mark.parametrize("found", [DropPair, sys.modules[__name__]], ids=["class", "module"])
 def test_a_rule_of_an_installed_package_is_found(found: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_module, "entry_points", lambda group: [Entry(found)])
-    assert "DropPair" in {rule.name for rule in all_rules.__wrapped__()}
+    assert "DropPair" in {rule.name for rule in rules_of.__wrapped__("test")}
 
 
 def test_an_entry_point_that_names_no_rule_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_module, "entry_points", lambda group: [Entry("DropPair")])
     with pytest.raises(UserError, match=r"entry point 'plugin' of 'dlcb\.rules' must name a Rule class or a module"):
-        all_rules.__wrapped__()
+        rules_of.__wrapped__("test")
 
 
 def test_rules_are_chosen_by_name_in_the_order_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,3 +191,8 @@ def test_rules_are_chosen_by_name_in_the_order_given(monkeypatch: pytest.MonkeyP
     module = parse_example(DropPair.before, "example")
     ApplyRulesPass(("DropPair",)).apply(Context(), module)
     assert not any(isinstance(op, test.TestPureOp) for op in module.walk())
+
+
+def test_a_summary_is_the_first_sentence_of_the_class_or_else_of_the_file() -> None:
+    assert summary(DropPair) == "pure(pure(x)) -> x"
+    assert summary(Fails) == "Every rewrite rule keeps what its file says; a rule file needs no test of its own"
