@@ -1,0 +1,246 @@
+"""The `.dlcb` file: a zip of plain data. Nothing in it is executed on the host when it is read, and every byte is checked first.
+
+    manifest.json              format, name, target, mode, architectures, torch range, programs, weights, SHA-256 of every other member
+    host/NAME.json             a serialized host program (`runtime/rows.py`)
+    kernels.cu                 the kernels' text
+    cubin/ARCH.cubin           the kernels' binaries, one for each architecture
+    ir/STAGE.mlir              the printed IR, for people and for the CPU target
+    weights.safetensors        a snapshot of the bound weights
+
+For the CPU target no binary is stored: who loads the file compiles the text anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from dlcb.errors import UserError
+from dlcb.runtime.rows import check_program
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+KERNELS = "kernels.cu"
+WEIGHTS = "weights.safetensors"
+_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass
+class Artifact:
+    """What a compiled module is made of. `torch_range` is (first version that fits, first that does not), as "2.11"; `extra` is for
+    the frontend: how arguments are flattened, what dimensions are free; any JSON."""
+
+    name: str
+    target: str
+    mode: str
+    programs: dict[str, Any]
+    kernels: str
+    cubins: dict[str, bytes]
+    ir: dict[str, str]
+    weights: dict[str, Tensor]
+    torch_range: tuple[str, str]
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def save_artifact(artifact: Artifact, path: Path) -> None:
+    """Write the file, or leave what was there: a reader never sees half of it."""
+    tensors, weights = _unique_tensors(artifact.weights)
+    members: dict[str, bytes] = {
+        KERNELS: artifact.kernels.encode(),
+        WEIGHTS: safetensors.torch.save(tensors),
+        **{f"host/{_safe(name)}.json": _json(program) for name, program in artifact.programs.items()},
+        **{f"cubin/{_safe(arch)}.cubin": binary for arch, binary in artifact.cubins.items()},
+        **{f"ir/{_safe(stage)}.mlir": text.encode() for stage, text in artifact.ir.items()},
+    }
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "name": artifact.name,
+        "target": artifact.target,
+        "mode": artifact.mode,
+        "architectures": sorted(artifact.cubins),
+        "torch": list(artifact.torch_range),
+        "programs": list(artifact.programs),
+        "stages": list(artifact.ir),
+        "weights": weights,
+        "extra": artifact.extra,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+    }
+    _write_atomically(path, {MANIFEST: _json(manifest), **members})
+
+
+def load_artifact(path: Path) -> Artifact:
+    """The file's content, checked; a UserError says what is wrong with a damaged, truncated or foreign file."""
+    members = _read(path)
+    return _Reader(path, members).artifact()
+
+
+class _Reader:
+    def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
+        self.path = path
+        self.members = members
+        self.manifest = self.json(MANIFEST)
+
+    def artifact(self) -> Artifact:
+        found = self.manifest.get("format")
+        if found != FORMAT:
+            self.fail(f"format {found!r}, this DLCB reads format {FORMAT}")
+        self.check_hashes()
+        torch_range = self.check_torch()
+        programs = {name: self.json(f"host/{name}.json") for name in self.names("programs")}
+        for program in programs.values():
+            check_program(program)
+        return Artifact(
+            self.text("name"),
+            self.text("target"),
+            self.text("mode"),
+            programs,
+            self.member(KERNELS).decode(),
+            {arch: self.member(f"cubin/{arch}.cubin") for arch in self.names("architectures")},
+            {stage: self.member(f"ir/{stage}.mlir").decode() for stage in self.names("stages")},
+            self.weights(),
+            torch_range,
+            self.object("extra"),
+        )
+
+    def fail(self, what: str) -> NoReturn:
+        raise UserError(f"{self.path}: not a usable .dlcb file: {what}")
+
+    def check_hashes(self) -> None:
+        hashes = self.object("sha256")
+        expected, found = set(hashes), set(self.members) - {MANIFEST}
+        if expected != found:
+            self.fail(f"members missing or foreign: {', '.join(sorted(expected ^ found))}")
+        for name, digest in hashes.items():
+            if hashlib.sha256(self.members[name]).hexdigest() != digest:
+                self.fail(f"{name} is damaged: its hash is not the one in the manifest")
+
+    def check_torch(self) -> tuple[str, str]:
+        match self.manifest.get("torch"):
+            case [str(first), str(end)]:
+                if not _version(first) <= _version(torch.__version__) < _version(end):
+                    self.fail(f"made for torch from {first} to before {end}, here is torch {torch.__version__}")
+                return first, end
+            case other:
+                self.fail(f"expected a range of torch versions, got {other!r}")
+
+    def weights(self) -> dict[str, Tensor]:
+        try:
+            tensors = safetensors.torch.load(self.member(WEIGHTS))
+        except (safetensors.SafetensorError, ValueError) as error:
+            self.fail(f"{WEIGHTS}: {error}")
+        weights: dict[str, Tensor] = {}
+        for name, entry in self.object("weights").items():
+            match entry:
+                case [str(stored), list(strides)] if stored in tensors:
+                    weights[name] = _with_strides(tensors[stored], strides)
+                case _:
+                    self.fail(f"weight {name!r}: expected a stored tensor and its strides, got {entry!r}")
+        return weights
+
+    # --- parts
+
+    def member(self, name: str) -> bytes:
+        if name not in self.members:
+            self.fail(f"{name} is missing")
+        return self.members[name]
+
+    def json(self, name: str) -> dict[str, Any]:
+        try:
+            data = json.loads(self.member(name))
+        except ValueError as error:
+            self.fail(f"{name}: {error}")
+        if not isinstance(data, dict):
+            self.fail(f"{name}: expected an object, got {type(data).__name__}")
+        return data  # pyright: ignore
+
+    def text(self, key: str) -> str:
+        value = self.manifest.get(key)
+        if not isinstance(value, str):
+            self.fail(f"{MANIFEST}: {key} must be a text, got {value!r}")
+        return value
+
+    def object(self, key: str) -> dict[str, Any]:
+        value = self.manifest.get(key)
+        if not isinstance(value, dict):
+            self.fail(f"{MANIFEST}: {key} must be an object, got {value!r}")
+        return value  # pyright: ignore
+
+    def names(self, key: str) -> list[str]:
+        value = self.manifest.get(key)
+        if not isinstance(value, list) or not all(isinstance(n, str) and _NAME.fullmatch(n) for n in value):  # pyright: ignore
+            self.fail(f"{MANIFEST}: {key} must be a list of names, got {value!r}")
+        return value  # pyright: ignore
+
+
+def _read(path: Path) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise UserError(f"{path}: not a usable .dlcb file: {error}") from None
+
+
+def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+                for name, data in members.items():
+                    archive.writestr(zipfile.ZipInfo(name), data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _unique_tensors(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list[Any]]]:
+    """Every distinct tensor once, row-major, and for each weight the name it is stored under and its strides."""
+    stored: dict[Any, str] = {}
+    tensors: dict[str, Tensor] = {}
+    entries: dict[str, list[Any]] = {}
+    for name, weight in weights.items():
+        identity = (weight.data_ptr(), weight.dtype, tuple(weight.shape), weight.stride()) if weight.numel() else name
+        first = stored.setdefault(identity, name)
+        if first == name:
+            tensors[name] = weight.detach().to("cpu", copy=True).contiguous()
+        entries[name] = [first, list(weight.stride())]
+    return tensors, entries
+
+
+def _with_strides(tensor: Tensor, strides: list[int]) -> Tensor:
+    if list(tensor.stride()) == strides:
+        return tensor
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+
+
+def _safe(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{name!r} can't be a name in a .dlcb file: letters, digits, '.', '-' and '_' only")
+    return name
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _version(text: str) -> tuple[int, int]:
+    match = _VERSION.match(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

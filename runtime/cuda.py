@@ -1,0 +1,121 @@
+"""Kernels of the CUDA target: a cubin, loaded and launched through the driver API in torch's own context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from dlcb.errors import InternalError, UserError
+
+try:
+    from cuda.bindings import driver
+except ImportError:  # the 12.x packages before the bindings had a package of their own
+    from cuda import cuda as driver  # pyright: ignore
+
+MIN_DRIVER = 12000
+MIN_CAPABILITY = (7, 0)
+_ARCH = re.compile(r"sm_(\d+)(\d)")
+
+
+def checked(answer: tuple[Any, ...]) -> Any:
+    """What a driver call returns beside its status; an InternalError for any status but success."""
+    status, *values = answer
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise InternalError(f"CUDA driver: {_error_text(status)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _error_text(status: Any) -> str:
+    error, text = driver.cuGetErrorString(status)
+    name = getattr(status, "name", str(status))
+    return f"{name}: {text.decode()}" if error == driver.CUresult.CUDA_SUCCESS and text else name
+
+
+def arch_of(device: torch.device) -> str:
+    """`sm_90` of a device that DLCB can use; a UserError for one that is too old."""
+    require_driver()
+    capability = torch.cuda.get_device_capability(device)
+    if capability < MIN_CAPABILITY:
+        name = torch.cuda.get_device_name(device)
+        least = ".".join(map(str, MIN_CAPABILITY))
+        found = ".".join(map(str, capability))
+        raise UserError(f"{name} has compute capability {found}, DLCB needs {least} or later")
+    return f"sm_{capability[0]}{capability[1]}"
+
+
+def require_driver() -> None:
+    if not torch.cuda.is_available():
+        raise UserError("target cuda: torch sees no GPU here; use target='cpu', or check the driver with nvidia-smi")
+    version = checked(driver.cuDriverGetVersion())
+    if version < MIN_DRIVER:
+        found = f"{version // 1000}.{version % 1000 // 10}"
+        raise UserError(f"the NVIDIA driver supports CUDA {found}, DLCB needs 12.0 or later: update the driver")
+
+
+def choose_cubin(cubins: Mapping[str, bytes], arch: str) -> bytes:
+    """The binary that runs on the architecture: of the same major version, the latest that is not newer."""
+    major, minor = _version(arch)
+    fitting = [a for a in cubins if _version(a)[0] == major and _version(a)[1] <= minor]
+    if not fitting:
+        have = ", ".join(sorted(cubins)) or "none"
+        raise UserError(f"no kernels for this GPU ({arch}); the module was compiled for: {have}. Compile it for {arch}")
+    return cubins[max(fitting, key=_version)]
+
+
+def _version(arch: str) -> tuple[int, int]:
+    match = _ARCH.fullmatch(arch)
+    if match is None:
+        raise UserError(f"not a GPU architecture: {arch!r}; expected a name like sm_90")
+    return int(match[1]), int(match[2])
+
+
+class CudaKernels:
+    """The kernels of one cubin on one device. The module stays loaded as long as this object lives."""
+
+    def __init__(self, cubin: bytes, device: torch.device) -> None:
+        require_driver()
+        torch.cuda.init()
+        ordinal = torch.cuda.current_device() if device.index is None else device.index
+        self._context = checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(ordinal))))
+        self.activate()
+        status, self._module = driver.cuModuleLoadData(cubin)
+        if status == driver.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU:
+            raise UserError(f"the kernels were compiled for another GPU than this {arch_of(device)}")
+        checked((status, self._module))
+
+    def function(self, name: str) -> Any:
+        status, function = driver.cuModuleGetFunction(self._module, name.encode())
+        if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
+            raise UserError(f"the compiled module has no kernel {name!r}")
+        return checked((status, function))
+
+    def activate(self) -> None:
+        checked(driver.cuCtxSetCurrent(self._context))
+
+    def launch(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> None:
+        (status,) = driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, 0)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise InternalError(f"launch of {blocks} blocks of {threads} threads: {_error_text(status)}")
+
+
+def last_captured_node(stream: int) -> Any:
+    """The graph node that was recorded last on a stream under capture."""
+    answer = checked(driver.cuStreamGetCaptureInfo(stream))
+    dependencies = answer[3]
+    if not dependencies or len(dependencies) != 1:
+        raise InternalError(f"capture: expected one last node, found {len(dependencies or ())}")
+    return dependencies[0]
+
+
+def update_kernel_node(executable: int, node: Any, function: Any, blocks: int, threads: int, pointers: int) -> None:
+    """Give a kernel node of an instantiated graph new arguments; replays that were started already keep theirs."""
+    parameters = driver.CUDA_KERNEL_NODE_PARAMS()
+    parameters.func = function
+    parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = blocks, 1, 1
+    parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = threads, 1, 1
+    parameters.sharedMemBytes = 0
+    parameters.kernelParams = pointers
+    checked(driver.cuGraphExecKernelNodeSetParams(driver.CUgraphExec(executable), node, parameters))

@@ -1,0 +1,139 @@
+"""A compiled module, ready to be called: flat tensors and integers in, a flat list out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dlcb.errors import UserError
+from dlcb.runtime.arguments import CallerArguments
+from dlcb.runtime.call import Target, Value
+from dlcb.runtime.kernels import Kernels
+from dlcb.runtime.memory import Allocator
+from dlcb.runtime.program import compile_program
+from dlcb.runtime.rows import Program, check_program
+from dlcb.runtime.session import Limits, Session
+from dlcb.runtime.weights import Mode, Weights
+
+
+class CompiledModule:
+    """Runs a host program and its kernels. Calls from several threads and on several streams are safe: each stream has its own
+    session, with a lock, plans and graphs.
+
+    `main` and `weights_program` are serialized host programs (`runtime/rows.py`). `weights` binds tensors to the names that they use;
+    the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
+    """
+
+    def __init__(
+        self,
+        main: Any,
+        kernels: Kernels,
+        device: torch.device,
+        weights: Mapping[str, Tensor],
+        *,
+        weights_program: Any = None,
+        mode: Mode = "live",
+        graphs: bool = True,
+        allocator: Allocator | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.program = check_program(main)
+        self.device = _with_index(device)
+        self._derive = None if weights_program is None else check_program(weights_program)
+        self._target = Target(self.device, kernels, allocator or Allocator())
+        self._arguments = CallerArguments(self.program, self.device)
+        self._plan_function = compile_program(self.program)
+        self._bound = dict(weights)
+        self._mode: Mode = mode
+        self._graphs = graphs and self.device.type == "cuda"
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._frozen_lock = threading.Lock()
+        self._sessions: dict[int, Session] = {}
+        self._check_kernels(self.program, *(() if self._derive is None else (self._derive,)))
+        self._frozen = self._new_weights() if mode == "frozen" else None
+
+    @property
+    def name(self) -> str:
+        return self.program.name
+
+    def __call__(self, *arguments: Value) -> list[Value]:
+        """The results of the program. A wrong argument, or one that a check refuses, is a UserError and nothing was launched."""
+        key = self._arguments.key(arguments)
+        with self._on_device():
+            stream = self._stream()
+            session = self._sessions.get(stream) or self._new_session(stream)
+            with session.lock:
+                return session.run(key, arguments)
+
+    def refresh_weights(self) -> None:
+        """With frozen weights: derive anew from the parameters as they are, into the addresses that are in use."""
+        if self._frozen is None:
+            raise UserError(
+                f"{self.name}: refresh_weights() is for weights='frozen'; live weights are fresh in every call"
+            )
+        with self._on_device(), self._frozen_lock:
+            self._synchronize()
+            self._frozen.locate()
+            self._frozen.refresh(self._stream())
+            self._synchronize()
+
+    def _new_session(self, stream: int) -> Session:
+        with self._lock:
+            if stream not in self._sessions:
+                weights = self._frozen_weights(stream) if self._frozen is not None else self._new_weights()
+                self._sessions[stream] = Session(
+                    self.program,
+                    self._plan_function,
+                    self._arguments,
+                    weights,
+                    self._target,
+                    stream,
+                    self._graphs,
+                    self._limits,
+                )
+            return self._sessions[stream]
+
+    def _frozen_weights(self, stream: int) -> Weights:
+        """The weights that all sessions share, made before any of them reads them."""
+        assert self._frozen is not None
+        with self._frozen_lock:
+            self._frozen.locate()
+            self._frozen.current(stream)
+            self._synchronize()
+        return self._frozen
+
+    def _new_weights(self) -> Weights:
+        return Weights(self._bound, self.program, self._derive, self._target, self._mode)
+
+    def _check_kernels(self, *programs: Program) -> None:
+        with self._on_device():
+            for program in programs:
+                for kernel in sorted(program.kernels()):
+                    self._target.kernels.function(kernel)
+
+    def _on_device(self) -> AbstractContextManager[Any]:
+        if self.device.type != "cuda":
+            return nullcontext()
+        self._target.kernels.activate()
+        if torch.cuda.current_device() == self.device.index:
+            return nullcontext()
+        return torch.cuda.device(self.device)
+
+    def _stream(self) -> int:
+        return torch.cuda.current_stream(self.device).cuda_stream if self.device.type == "cuda" else 0
+
+    def _synchronize(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def _with_index(device: torch.device) -> torch.device:
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
