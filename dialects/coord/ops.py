@@ -40,7 +40,7 @@ from dlcb.dialects.graph.types import Dim, DimsAttr, dims_attr
 from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.types import NAMES, TYPE_NAME, index
 
-INDEX_FUNCTIONS = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "select", "eq", "ne", "lt", "le")
+INDEX_FUNCTIONS = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "select", "eq", "ne", "lt", "le", "and")
 
 
 @irdl_attr_definition

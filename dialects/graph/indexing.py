@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, ShapeScope
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope
 from dlcb.dialects.graph.types import TensorType, type_of
-from dlcb.dialects.shape.expr import Expr
+from dlcb.dialects.shape.expr import Expr, const
+from dlcb.dialects.types import compute_type, is_float
+
+
+def read_at(b: ElementBuilder, op: GraphOp, data: SSAValue, before: Coords, at: Any, after: Coords) -> Any:
+    """The element of `data` at the data-dependent coordinate `at`; out of range it is NaN (integers: 0) and no memory is read."""
+    extent = b.of(data)[len(before)]
+    row = b.coordinate(at, extent, f"{op.title}: index")
+    element = compute_type(type_of(data).element)
+    missing = b.constant(float("nan") if is_float(element) else 0, element)
+    return b.read(data, (*before, row, *after), in_range(row, extent), missing)
+
+
+def in_range(row: Expr, extent: Expr) -> list[Guard]:
+    return [("le", const(0), row), ("lt", row, extent)]
 
 
 @irdl_op_definition
@@ -33,8 +47,7 @@ class TakeOp(GraphOp):
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         axis, rank = self.axis.data, type_of(self.indices).rank
         at = b.read(self.indices, coords[axis : axis + rank])
-        row = b.coordinate(at, b.of(self.data)[axis], f"{self.title}: index")
-        return b.read(self.data, (*coords[:axis], row, *coords[axis + rank :]))
+        return read_at(b, self, self.data, coords[:axis], at, coords[axis + rank :])
 
 
 @irdl_op_definition
@@ -57,8 +70,7 @@ class GatherOp(GraphOp):
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         axis = self.axis.data
-        row = b.coordinate(b.read(self.indices, coords), b.of(self.data)[axis], f"{self.title}: index")
-        return b.read(self.data, (*coords[:axis], row, *coords[axis + 1 :]))
+        return read_at(b, self, self.data, coords[:axis], b.read(self.indices, coords), coords[axis + 1 :])
 
 
 @irdl_op_definition
@@ -82,11 +94,12 @@ class PutOp(GraphOp):
                 scope.require("eq", have, want, f"{self.title}: size of dim {i} of the source")
         return (sizes,)
 
-    def target(self, b: ElementBuilder, coords: Coords) -> Coords:
-        """Where in the base the element of `src` at `coords` goes."""
+    def target(self, b: ElementBuilder, coords: Coords) -> tuple[Coords, list[Guard]]:
+        """Where in the base the element of `src` at `coords` goes, and when that is in range."""
         axis = self.axis.data
-        row = b.coordinate(b.read(self.indices, (coords[axis],)), b.of(self.base)[axis], f"{self.title}: index")
-        return (*coords[:axis], row, *coords[axis + 1 :])
+        extent = b.of(self.base)[axis]
+        row = b.coordinate(b.read(self.indices, (coords[axis],)), extent, f"{self.title}: index")
+        return (*coords[:axis], row, *coords[axis + 1 :]), in_range(row, extent)
 
 
 OPS: list[type[Operation]] = [TakeOp, GatherOp, PutOp]

@@ -244,6 +244,19 @@ def is_zero(expr: Expr) -> bool:
 
 
 @irdl_op_definition
+class CopyOp(Move):
+    """result[p] = x[p], in memory of its own and in the layout of the result's type.  Source: torch.clone, contiguous, a change of layout."""
+
+    name = "dlcb.graph.copy"
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        return (scope.of(self.src),)
+
+    def reads(self, coords: Coords, sizes: Sizes) -> list[Read]:
+        return [Read(0, coords)]
+
+
+@irdl_op_definition
 class FlipOp(Move):
     """result[p] = x[size - 1 - p] in the dims `axes`.  Source: torch.flip."""
 
@@ -387,4 +400,4 @@ class InsertOp(GraphOp):
         return tuple(add(start, mul(c, step)) for c, start, step in grid)
 
 
-OPS: list[type[Operation]] = [ReshapeOp, PermuteOp, ExpandOp, SliceOp, FlipOp, PadOp, ConcatOp, InsertOp]
+OPS: list[type[Operation]] = [ReshapeOp, PermuteOp, ExpandOp, SliceOp, CopyOp, FlipOp, PadOp, ConcatOp, InsertOp]

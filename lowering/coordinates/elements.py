@@ -1,0 +1,214 @@
+"""Backward inference: ask each op of a group for the element at a coordinate, until only the group's inputs are read.
+
+The answer is a graph of `Node`s, shared where structurally equal. Coordinates are `Expr`s over `$o…` (outer), `$r…` (row), `$l…` (loop) and `$v…` (an index
+that is data; `Elements.data` has its node).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Attribute, OpResult, SSAValue
+
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, Sizes
+from dlcb.dialects.graph.strides import layout_strides
+from dlcb.dialects.graph.types import Dim, Layout, type_of
+from dlcb.dialects.scalar import FUNCTIONS
+from dlcb.dialects.shape.expr import Expr, add, const, lt, mul, select, sym
+from dlcb.dialects.types import i1, is_float
+from dlcb.errors import InternalError
+from dlcb.lowering.coordinates.simplify import Ranges
+
+
+class Node:
+    """One element value. `op` is access, scalar, constant, index, holds, reduce or loop; `attr` is what distinguishes it beside its operands."""
+
+    __slots__ = ("args", "attr", "element", "free", "op")
+
+    def __init__(self, op: str, element: Attribute, args: tuple[Node, ...], attr: Any, free: frozenset[str]):
+        self.op = op
+        self.element = element
+        self.args = args
+        self.attr = attr
+        self.free = free
+        """The coordinates it depends on."""
+
+
+class Elements(ElementBuilder):
+    """Builds the nodes of one kernel."""
+
+    def __init__(self, sizes: Sizes, buffers: Sequence[SSAValue], layouts: Sequence[Layout | None], row: Coords):
+        self.sizes = sizes
+        self.row = row
+        self.ranges = Ranges()
+        self.data: dict[str, Node] = {}
+        self._buffers = list(buffers)
+        self._buffer_of = {value: i for i, value in enumerate(buffers)}
+        self._layouts = layouts
+        self._strides: dict[int, tuple[tuple[Expr, ...], Expr]] = {}
+        self._nodes: dict[tuple[Any, ...], Node] = {}
+        self._elements: dict[tuple[Any, ...], Node] = {}
+        self._guards: tuple[Guard, ...] = ()
+        self._loops = 0
+
+    # Sizes
+
+    def of(self, value: SSAValue) -> tuple[Expr, ...]:
+        return self.sizes.of(value)
+
+    def dim(self, dim: Dim) -> Expr:
+        return self.sizes.dim(dim)
+
+    # Scalars
+
+    def type_of(self, value: Node) -> Attribute:
+        return value.element
+
+    def constant(self, value: float | int | bool, element: Attribute) -> Node:
+        value = float(value) if is_float(element) else int(value)
+        return self._node("constant", element, (), value.hex() if isinstance(value, float) else value)
+
+    def call(self, function: str, *operands: Node) -> Node:
+        result = i1 if FUNCTIONS[function].result == "bool" else operands[-1].element
+        return self._node("scalar", result, operands, function)
+
+    def cast(self, value: Node, element: Attribute) -> Node:
+        if value.element == element:
+            return value
+        if value.op == "constant":
+            number = float.fromhex(value.attr) if isinstance(value.attr, str) else value.attr
+            if is_float(element) or (isinstance(number, int) and element != i1):
+                return self.constant(number, element)
+        return self._node("scalar", element, (value,), "cast")
+
+    def index(self, expr: Expr, element: Attribute) -> Node:
+        expr = self.ranges.simplify(expr)
+        if expr.is_const:
+            return self.constant(expr.value or 0, element)
+        return self._node("index", element, (), expr, self._free_of(expr))
+
+    # Elements
+
+    def value(self, value: SSAValue, coords: Coords) -> Node:
+        """The element of a value of the group at `coords`."""
+        if value in self._buffer_of:
+            return self._access(self._buffer_of[value], coords)
+        if not isinstance(value, OpResult) or not isinstance(value.op, GraphOp):
+            raise InternalError(f"coordinates: {value} is neither a graph op's result nor an input of the kernel")
+        key = (value, coords, self._guards)
+        known = self._elements.get(key)
+        if known is None:
+            known = self._elements[key] = value.op.element(self, coords, value.index)
+        return known
+
+    def read(self, operand: SSAValue, coords: Coords, guard: Sequence[Guard] = (), other: Node | None = None) -> Node:
+        needed = self.ranges.guard(guard)
+        element = type_of(operand).element
+        if other is None:
+            other = self.constant(0, element)
+        if needed is None:
+            return other
+        coords = tuple(map(self.ranges.simplify, coords))
+        if not needed:
+            return self.value(operand, coords)
+        outer = self._guards
+        self._guards = tuple(dict.fromkeys((*outer, *needed)))
+        try:
+            value = self.value(operand, coords)
+        finally:
+            self._guards = outer
+        common = other.element
+        return self.call("select", self.holds(needed), self.cast(value, common), other)
+
+    def holds(self, guard: Sequence[Guard]) -> Node:
+        free = frozenset[str]().union(*(self._free_of(e) for _, a, b in guard for e in (a, b)))
+        return self._node("holds", i1, (), tuple(guard), free)
+
+    def _access(self, buffer: int, coords: Coords) -> Node:
+        strides, offset = self._strides_of(buffer)
+        for coord, stride in zip(coords, strides, strict=True):
+            offset = add(offset, mul(coord, stride))
+        free = self._free_of(offset)
+        for _, a, b in self._guards:
+            free = free | self._free_of(a) | self._free_of(b)
+        element = type_of(self._buffers[buffer]).element
+        return self._node("access", element, (), (buffer, offset, self._guards), free)
+
+    def _strides_of(self, buffer: int) -> tuple[tuple[Expr, ...], Expr]:
+        known = self._strides.get(buffer)
+        if known is None:
+            value = self._buffers[buffer]
+            known = self._strides[buffer] = layout_strides(self._layouts[buffer], self.of(value), self.dim)
+        return known
+
+    def coordinate(self, value: Node, extent: Expr, what: str) -> Expr:
+        name = f"$v{len(self.data)}"
+        for known, node in self.data.items():
+            if node is value:
+                name = known
+        self.data[name] = value
+        at = sym(name)
+        return select(lt(at, 0), add(at, extent), at)
+
+    # Reductions
+
+    def reduce(
+        self,
+        function: str,
+        sizes: Sequence[Expr],
+        axes: Sequence[int],
+        body: Callable[[Coords], Node],
+        initial: float | int,
+        element: Attribute,
+    ) -> Node:
+        if len(axes) != len(self.row):
+            raise InternalError(f"coordinates: a reduction over {len(axes)} axes in a kernel whose row has {len(self.row)}")
+        source = self.cast(body(self.row), element)
+        start = self.constant(initial, element)
+        free = source.free - frozenset(name for r in self.row for name in r.free)
+        return self._node("reduce", element, (source,), (function, start.attr), free)
+
+    def loop(
+        self,
+        function: str,
+        extents: Sequence[int],
+        body: Callable[[Coords], Node],
+        initial: float | int,
+        element: Attribute,
+    ) -> Node:
+        position: list[Expr] = []
+        names: list[str] = []
+        for extent in extents:
+            if extent == 1:
+                position.append(const(0))
+                continue
+            names.append(f"$l{self._loops}")
+            self._loops += 1
+            position.append(sym(names[-1]))
+            self.ranges.axis(position[-1], const(extent))
+        source = self.cast(body(tuple(position)), element)
+        start = self.constant(initial, element)
+        if not names:
+            return self.call(function, start, source) if function == "maximum" else source
+        wide = tuple(e for e in extents if e != 1)
+        return self._node("loop", element, (source,), (function, start.attr, wide, tuple(names)), source.free - set(names))
+
+    def _free_of(self, expr: Expr) -> frozenset[str]:
+        free = frozenset(n for n in expr.free if n.startswith("$"))
+        for name in free:
+            node = self.data.get(name)
+            if node is not None:
+                free = free | node.free
+        return free
+
+    def _node(
+        self, op: str, element: Attribute, args: tuple[Node, ...], attr: Any, free: frozenset[str] | None = None
+    ) -> Node:
+        key = (op, element, args, attr)
+        known = self._nodes.get(key)
+        if known is None:
+            if free is None:
+                free = frozenset[str]().union(*(a.free for a in args))
+            known = self._nodes[key] = Node(op, element, args, attr, free)
+        return known

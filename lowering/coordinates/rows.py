@@ -1,0 +1,226 @@
+"""A kernel as rows of plain values: what `build` makes IR of, and the key by which equal kernels are found.
+
+Expressions of sizes alone become parameters `p0, p1, …` in order of first use, so kernels that differ only in what their
+sizes are called, or are made of, are equal. A row is `(kind, …)`; values are numbered in order; a loop holds its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlcb.dialects.graph.base import Guard
+from dlcb.dialects.graph.types import Dim
+from dlcb.dialects.shape.expr import Expr, const, from_terms
+from dlcb.lowering.coordinates.axes import Axis, linear_form, merge
+from dlcb.lowering.coordinates.elements import Elements, Node
+from dlcb.dialects.types import TYPE_NAME
+
+Row = tuple[Any, ...]
+ONE = const(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One store: the element, the buffer it goes to, where, and when."""
+
+    node: Node
+    buffer: int
+    offset: Expr
+    guard: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRows:
+    """`bindings[i]` is the value of parameter p_i; all else is the key."""
+
+    outer: tuple[Dim, ...]
+    row: tuple[Dim, ...]
+    buffers: tuple[str, ...]
+    rows: tuple[Row, ...]
+    bindings: tuple[Expr, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        return self.outer, self.row, self.buffers, self.rows
+
+
+class Numbering:
+    """Turns nodes into rows."""
+
+    def __init__(self, elements: Elements, outer: Sequence[Axis], row: Sequence[Axis], outputs: Sequence[Output], buffers: Sequence[str]):
+        self.elements = elements
+        self.buffers = tuple(buffers)
+        self.outputs = outputs
+        self.parameters: dict[Expr, int] = {}
+        self.rows: list[Row] = []
+        self.count = 0
+        self.numbers: dict[Any, int] = {}
+        names = frozenset(a.name for a in (*outer, *row))
+        self.forms = {offset: linear_form(offset, names) for offset in self._offsets()}
+        fixed = self._used_otherwise(names)
+        self.outer = merge(outer, self.forms.values(), fixed)
+        self.row = merge(row, self.forms.values(), fixed)
+        self.axes = [a.name for a in (*self.outer, *self.row)]
+
+    def finish(self) -> KernelRows:
+        outer = tuple(self.dim(a.size) for a in self.outer)
+        row = tuple(self.dim(a.size) for a in self.row)
+        for output in self.outputs:
+            value = self.node(output.node)
+            strides, extra = self.place(output.offset)
+            guard = self.guard(output.guard) if output.guard else None
+            self.add("store", value, output.buffer, strides, extra, guard)
+        return KernelRows(outer, row, self.buffers, tuple(self.rows), tuple(self.parameters))
+
+    def _all_nodes(self) -> list[Node]:
+        found: dict[int, Node] = {}
+        todo = [o.node for o in self.outputs] + list(self.elements.data.values())
+        while todo:
+            node = todo.pop()
+            if id(node) not in found:
+                found[id(node)] = node
+                todo.extend(node.args)
+        return list(found.values())
+
+    def _offsets(self) -> list[Expr]:
+        return [n.attr[1] for n in self._all_nodes() if n.op == "access"] + [o.offset for o in self.outputs]
+
+    def _used_otherwise(self, axes: frozenset[str]) -> frozenset[str]:
+        """Axes that something but the linear part of an offset uses."""
+        exprs = [f.extra for f in self.forms.values()]
+        for output in self.outputs:
+            exprs += [e for _, a, b in output.guard for e in (a, b)]
+        for node in self._all_nodes():
+            if node.op == "access":
+                exprs += [e for _, a, b in node.attr[2] for e in (a, b)]
+            elif node.op == "holds":
+                exprs += [e for _, a, b in node.attr for e in (a, b)]
+            elif node.op == "index":
+                exprs.append(node.attr)
+        used = frozenset[str]().union(*(e.free for e in exprs))
+        return used & axes
+
+    # Numbering
+
+    def add(self, *row: Any) -> int:
+        self.rows.append(row)
+        self.count += 1
+        return self.count - 1
+
+    def shared(self, *row: Any) -> int:
+        """A row without effect: one for all equal ones in scope."""
+        known = self.numbers.get(row)
+        if known is None:
+            known = self.numbers[row] = self.add(*row)
+        return known
+
+    def parameter(self, expr: Expr) -> str:
+        return f"p{self.parameters.setdefault(expr, len(self.parameters))}"
+
+    def dim(self, expr: Expr) -> Dim:
+        return expr.value if expr.value is not None else self.parameter(expr)
+
+    def place(self, offset: Expr) -> tuple[tuple[Dim, ...], int | None]:
+        form = self.forms[offset]
+        strides = tuple(self.dim(form.strides.get(a, const(0))) for a in self.axes)
+        extra = None if form.extra.is_const and form.extra.value == 0 else self.expr(form.extra)
+        return strides, extra
+
+    def expr(self, e: Expr) -> int:
+        """A coordinate expression."""
+        if e.value is not None:
+            return self.shared("number", e.value)
+        if not any(n.startswith("$") for n in e.free):
+            return self.shared("param", self.parameter(e))
+        if e.op == "symbol":
+            return self._coordinate(e.name)
+        if len(e.terms) == 1 and e.terms[0][0] == 1 and len(e.terms[0][1]) == 1:
+            return self.shared("index", e.op, *(self.expr(a) for a in e.args))
+        total: int | None = None
+        for monomial, factor in _by_coordinates(e).items():
+            value = self._product(monomial, factor)
+            total = value if total is None else self.shared("index", "add", total, value)
+        assert total is not None
+        return total
+
+    def _product(self, monomial: tuple[Expr, ...], factor: Expr) -> int:
+        if not monomial:
+            return self.expr(factor)
+        value = self.expr(monomial[0])
+        for atom in monomial[1:]:
+            value = self.shared("index", "mul", value, self.expr(atom))
+        return value if factor is ONE else self.shared("index", "mul", value, self.expr(factor))
+
+    def _coordinate(self, name: str) -> int:
+        if name in self.elements.data:
+            return self.shared("to_index", self.node(self.elements.data[name]))
+        if name.startswith("$l"):
+            return self.numbers[("loop", name)]
+        return self.shared("axis", self.axes.index(name))
+
+    def guard(self, guards: Sequence[Guard]) -> int:
+        total: int | None = None
+        for kind, lhs, rhs in guards:
+            value = self.shared("index", kind, self.expr(lhs), self.expr(rhs))
+            total = value if total is None else self.shared("index", "and", total, value)
+        assert total is not None
+        return total
+
+    def node(self, node: Node) -> int:
+        known = self.numbers.get(node)
+        if known is None:
+            known = self.numbers[node] = self._number(node)
+        return known
+
+    def _number(self, node: Node) -> int:
+        element = TYPE_NAME[node.element]
+        if node.op == "constant":
+            return self.shared("constant", node.attr, element)
+        if node.op == "scalar":
+            return self.shared("scalar", node.attr, tuple(self.node(a) for a in node.args), element)
+        if node.op == "index":
+            return self.shared("to_element", self.expr(node.attr), element)
+        if node.op == "holds":
+            return self.shared("to_element", self.guard(node.attr), element)
+        if node.op == "access":
+            buffer, offset, guards = node.attr
+            guard = self.guard(guards) if guards else None
+            strides, extra = self.place(offset)
+            return self.shared("access", buffer, strides, extra, guard, element)
+        if node.op == "reduce":
+            function, initial = node.attr
+            return self.shared("reduce", function, initial, self.node(node.args[0]), element)
+        return self._loop(node, element)
+
+    def _loop(self, node: Node, element: str) -> int:
+        function, initial, extents, names = node.attr
+        self._hoist(node.args[0], frozenset(names))
+        outer_rows, outer_numbers = self.rows, self.numbers
+        self.rows, self.numbers = [], dict(outer_numbers)
+        for name in names:
+            self.numbers[("loop", name)] = self.count
+            self.count += 1
+        source = self.node(node.args[0])
+        body, self.rows, self.numbers = tuple(self.rows), outer_rows, outer_numbers
+        return self.add("loop", function, initial, extents, body, source, element)
+
+    def _hoist(self, node: Node, variables: frozenset[str]) -> None:
+        """Number what does not depend on the loop's variables before the loop."""
+        if node.free.isdisjoint(variables):
+            self.node(node)
+            return
+        for arg in node.args:
+            self._hoist(arg, variables)
+
+
+def _by_coordinates(e: Expr) -> dict[tuple[Expr, ...], Expr]:
+    """A polynomial as {product of coordinates: factor of sizes}."""
+    sums: dict[tuple[Expr, ...], list[tuple[int, tuple[Expr, ...]]]] = {}
+    for coefficient, atoms in e.terms:
+        moving = tuple(a for a in atoms if any(n.startswith("$") for n in a.free))
+        sums.setdefault(moving, []).append((coefficient, tuple(a for a in atoms if a not in moving)))
+    return {moving: from_terms(factors) for moving, factors in sums.items()}
+
+

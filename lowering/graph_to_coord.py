@@ -1,0 +1,245 @@
+"""Kernels of graph ops → coordinate kernels.
+
+    %2 = dlcb.graph.kernel(%a = %x, …) {…}   →   %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
+
+Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two forms: one for the contiguous
+input, in which axes merge, and the general one; the host program chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp
+from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout, contiguous, type_of
+from dlcb.dialects.graph.view import InsertOp
+from dlcb.dialects.graph.strides import layout_strides
+from dlcb.dialects.shape.expr import Expr, add, const, eq, logical_and, logical_or, mul, sym
+from dlcb.dialects.shape.system import System
+from dlcb.dialects.types import TYPE_NAME
+from dlcb.lowering.coordinates.axes import Axis
+from dlcb.lowering.coordinates.build import build_kernel
+from dlcb.lowering.coordinates.elements import Elements
+from dlcb.lowering.coordinates.rows import KernelRows, Numbering, Output
+from dlcb.passes.functions import functions, set_system, system_of
+from dlcb.passes.sizes import DefinedSizes
+from dlcb.passes.stages import mark_stage
+
+MAX_NAMED_OPS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of a launch: what it computes and for which strides (1: any)."""
+
+    rows: KernelRows
+    when: Expr
+
+
+def kernel_forms(kernel: KernelOp, sizes: DefinedSizes) -> list[Form]:
+    """The forms of a kernel, best first."""
+    given = [type_of(v).layout for v in kernel.body.block.args]
+    assumed: list[Layout | None] = []
+    conditions: list[Expr] = []
+    for value, layout in zip(kernel.body.block.args, given, strict=True):
+        if isinstance(layout, StridedLayout) and any(isinstance(s, str) for s in layout.strides):
+            assumed.append(contiguous(type_of(value).rank))
+            conditions.append(lies_dense(layout, sizes.of(value), sizes))
+        else:
+            assumed.append(layout)
+    general = Form(kernel_rows(kernel, sizes, given), const(1))
+    when = logical_and(*conditions) if len(conditions) > 1 else conditions[0] if conditions else const(1)
+    if when.is_const:
+        return [general]
+    return [Form(kernel_rows(kernel, sizes, assumed), when), general]
+
+
+def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes) -> Expr:
+    """Are the strides those of a contiguous tensor that starts where the argument does? Strides of dims of size 1 do not matter."""
+    wanted, _ = layout_strides(None, shape, sizes.dim)
+    total = eq(sizes.dim(layout.offset), 0)
+    for have, want, size in zip(layout.strides, wanted, shape, strict=True):
+        total = logical_and(total, logical_or(eq(size, 1), eq(sizes.dim(have), want)))
+    return total
+
+
+def kernel_rows(kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout | None]) -> KernelRows:
+    """Infer the coordinates of a kernel whose operands have these layouts."""
+    block = kernel.body.block
+    last = block.last_op
+    assert last is not None
+    reduction = next((op for op in block.ops if isinstance(op, Reduce)), None)
+    yielded = list(last.operands)
+    domain = _domain(kernel, yielded, reduction, sizes)
+    axes = set(reduction.reduced) if reduction is not None else set[int]()
+    names = [f"$r{i}" if i in axes else f"$o{i}" for i in range(len(domain))]
+    coords = tuple(map(sym, names))
+    row = tuple(coords[i] for i in range(len(domain)) if i in axes)
+    elements = Elements(sizes, block.args, layouts, row)
+    for coord, size in zip(coords, domain, strict=True):
+        elements.ranges.axis(coord, size)
+    over = kernel.written_over
+    buffers = [TYPE_NAME[type_of(v).element] for v in block.args]
+    outputs: list[Output] = []
+    for i, value in enumerate(yielded):
+        if i in over:
+            outputs.append(_written(value, over[i], elements, coords, layouts))
+        else:
+            outputs.append(_fresh(value, len(buffers), elements, _place(value, domain, coords, axes, elements)))
+            buffers.append(TYPE_NAME[type_of(value).element])
+    order = _memory_order(yielded[0], len(domain), axes)
+    outer = [Axis(names[i], domain[i]) for i in order if i not in axes]
+    inner = [Axis(names[i], domain[i]) for i in order if i in axes]
+    return Numbering(elements, outer, inner, outputs, buffers).finish()
+
+
+def _domain(kernel: KernelOp, yielded: Sequence[SSAValue], reduction: Reduce | None, sizes: DefinedSizes) -> tuple[Expr, ...]:
+    if reduction is not None:
+        return sizes.of(reduction.operands[0])
+    if 0 in kernel.written_over:
+        maker = yielded[0].owner
+        assert isinstance(maker, GraphOp)
+        return sizes.of(maker.operands[-1])
+    return sizes.of(yielded[0])
+
+
+def _place(value: SSAValue, domain: tuple[Expr, ...], coords: tuple[Expr, ...], axes: set[int], elements: Elements) -> tuple[Expr, ...]:
+    """The coordinates of a result: those of the domain, or those outside the row, with reduced dims as 0 or gone."""
+    shape = elements.of(value)
+    if shape == domain and not _is_reduced(value, axes, len(domain)):
+        return coords
+    if len(shape) == len(domain):
+        return tuple(const(0) if i in axes else c for i, c in enumerate(coords))
+    return tuple(c for i, c in enumerate(coords) if i not in axes)
+
+
+def _is_reduced(value: SSAValue, axes: set[int], rank: int) -> bool:
+    """Is it a reduction's result though its sizes are those of the domain (all reduced dims have size 1)?"""
+    return bool(axes) and isinstance(value.owner, Reduce)
+
+
+def _fresh(value: SSAValue, buffer: int, elements: Elements, place: tuple[Expr, ...]) -> Output:
+    node = elements.cast(elements.value(value, place), type_of(value).element)
+    return Output(node, buffer, _offset(place, type_of(value).layout, elements.of(value), elements))
+
+
+def _written(value: SSAValue, base: int, elements: Elements, coords: tuple[Expr, ...], layouts: Sequence[Layout | None]) -> Output:
+    """The store of an op that writes into its base: only the elements of its source."""
+    op = value.owner
+    assert isinstance(op, (InsertOp, PutOp))
+    source = op.operands[-1]
+    node = elements.cast(elements.read(source, coords), type_of(value).element)
+    if isinstance(op, InsertOp):
+        target, guard = op.written(coords, elements), ()
+    else:
+        target, guard = op.target(elements, coords)
+    return Output(node, base, _offset(target, layouts[base], elements.of(op.operands[0]), elements), tuple(guard))
+
+
+def _offset(coords: Sequence[Expr], layout: Layout | None, shape: tuple[Expr, ...], elements: Elements) -> Expr:
+    strides, offset = layout_strides(layout, shape, elements.dim)
+    for coord, stride in zip(coords, strides, strict=True):
+        offset = add(offset, mul(coord, stride))
+    return elements.ranges.simplify(offset)
+
+
+def _memory_order(value: SSAValue, rank: int, axes: set[int]) -> list[int]:
+    """The domain's dims from outermost to innermost in the first result's memory."""
+    layout = type_of(value).layout
+    if isinstance(layout, DenseLayout) and len(layout.order) == rank:
+        return list(layout.order)
+    return list(range(rank))
+
+
+class _Lowering:
+    def __init__(self, module: ModuleOp):
+        self.module = module
+        self.names: dict[Any, str] = {}
+
+    def run(self, func: FuncOp) -> None:
+        system = system_of(func)
+        block = func.body.block
+        for op in list(block.ops):
+            if isinstance(op, KernelOp):
+                launch = self.launch(op, system)
+                block.insert_op_before(launch, op)
+                for old, new in zip(op.results, launch.results, strict=True):
+                    new.name_hint = old.name_hint
+                    old.replace_all_uses_with(new)
+                block.erase_op(op)
+        set_system(func, system)
+
+    def launch(self, kernel: KernelOp, system: System) -> LaunchOp:
+        sizes = DefinedSizes.from_system(system)
+        forms: list[DictionaryAttr] = []
+        for form in kernel_forms(kernel, sizes):
+            bindings = {f"p{i}": _dim_attr(system.define_fresh(e)) for i, e in enumerate(form.rows.bindings)}
+            forms.append(
+                DictionaryAttr(
+                    {
+                        "kernel": SymbolRefAttr(self.kernel(form.rows, kernel)),
+                        "when": _dim_attr(system.define_fresh(form.when, "c")),
+                        "bindings": DictionaryAttr(bindings),
+                    }
+                )
+            )
+        properties: dict[str, Attribute] = {"forms": ArrayAttr(forms)}
+        if kernel.in_place is not None:
+            properties["in_place"] = kernel.in_place
+        launch = LaunchOp.create(
+            operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
+        )
+        launch.location = kernel.location
+        return launch
+
+    def kernel(self, rows: KernelRows, source: KernelOp) -> str:
+        """The name of the module's kernel that computes this."""
+        known = self.names.get(rows.key)
+        if known is None:
+            known = self.names[rows.key] = f"k{len(self.names)}_{_what(source)}"
+            built = build_kernel(known, rows)
+            built.location = source.location
+            self.module.body.block.add_op(built)
+        return known
+
+
+def _what(kernel: KernelOp) -> str:
+    """A name for people: the ops that compute, shortened."""
+    names = [
+        op.name.rpartition(".")[2]
+        for op in kernel.body.block.ops
+        if isinstance(op, GraphOp) and op.FAMILY not in ("view", "creation")
+    ]
+    if not names:
+        names = [op.name.rpartition(".")[2] for op in kernel.body.block.ops if isinstance(op, GraphOp)]
+    shown = names if len(names) <= MAX_NAMED_OPS else [*names[: MAX_NAMED_OPS - 1], "to", names[-1]]
+    return "_".join(shown)
+
+
+def _dim_attr(dim: Dim) -> Attribute:
+    return IntAttr(dim) if isinstance(dim, int) else StringAttr(dim)
+
+
+@dataclass(frozen=True)
+class CoordinatesPass(ModulePass):
+    """See the module's docstring."""
+
+    name = "dlcb-coordinates"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lowering = _Lowering(op)
+        for func in functions(op):
+            lowering.run(func)
+        mark_stage(op, "coordinates")
+
+

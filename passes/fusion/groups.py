@@ -1,0 +1,171 @@
+"""The partition of a function's ops into units of launch, while it is being made.
+
+A unit is a group of ops that one kernel computes, or a single op (a library routine, a view in memory). *Free* ops (views without memory,
+constants) belong to no unit: each kernel that reads through them gets its own copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.passes.fusion.space import Space
+
+
+@dataclass(eq=False)
+class Group:
+    """One unit. A single op has no space."""
+
+    id: int
+    ops: list[GraphOp]
+    space: Space | None
+    in_place: bool = False
+    before: set[int] = field(default_factory=set[int])
+    """Units whose results this one reads, or that must read memory before this one writes it."""
+
+    def results(self) -> Iterable[SSAValue]:
+        return (r for op in self.ops for r in op.results)
+
+
+class Partition:
+    """All units, and which come before which."""
+
+    def __init__(self, block: Block, free: set[GraphOp]):
+        self.block = block
+        self.free = free
+        self.groups: dict[int, Group] = {}
+        self.unit_of: dict[Operation, Group] = {}
+        self._ancestors: list[int] = []
+        self._roots: dict[SSAValue, frozenset[SSAValue]] = {}
+        self._users: dict[SSAValue, set[Operation]] = {}
+        self._find_users()
+
+    # Values
+
+    def free_op(self, value: SSAValue) -> GraphOp | None:
+        """The free op that makes the value."""
+        owner = value.owner if isinstance(value, OpResult) else None
+        return owner if isinstance(owner, GraphOp) and owner in self.free else None
+
+    def roots(self, value: SSAValue) -> frozenset[SSAValue]:
+        """The values in memory that a value is made of through free ops."""
+        maker = self.free_op(value)
+        if maker is None:
+            return frozenset((value,))
+        known = self._roots.get(value)
+        if known is None:
+            known = self._roots[value] = frozenset[SSAValue]().union(*map(self.roots, maker.operands))
+        return known
+
+    def users(self, value: SSAValue) -> set[Operation]:
+        """The ops that read the value, directly or through free ops."""
+        return self._users.get(value, set())
+
+    def _find_users(self) -> None:
+        for op in self.block.ops:
+            if op in self.free:
+                continue
+            for operand in op.operands:
+                for root in self.roots(operand):
+                    self._users.setdefault(root, set()).add(op)
+
+    # Units
+
+    def add(self, op: GraphOp, space: Space | None, in_place: bool = False) -> Group:
+        group = Group(len(self._ancestors), [op], space, in_place)
+        self.groups[group.id] = group
+        self._ancestors.append(0)
+        self.unit_of[op] = group
+        self._depend(group, self.units_read(op))
+        return group
+
+    def join(self, op: GraphOp, group: Group) -> None:
+        group.ops.append(op)
+        self.unit_of[op] = group
+        self._depend(group, self.units_read(op) - {group.id})
+
+    def merge(self, group: Group, other: Group) -> None:
+        """Move all of `other` into `group`."""
+        for op in other.ops:
+            self.unit_of[op] = group
+        group.ops = other.ops + group.ops
+        del self.groups[other.id]
+        bit, keep = 1 << other.id, 1 << group.id
+        for unit in self.groups.values():
+            if other.id in unit.before:
+                unit.before.discard(other.id)
+                unit.before.add(group.id)
+            if self._ancestors[unit.id] & bit:
+                self._ancestors[unit.id] = (self._ancestors[unit.id] & ~bit) | keep
+        group.before.discard(group.id)
+        self._ancestors[group.id] &= ~keep
+        self._depend(group, other.before - {group.id})
+
+    def must_precede(self, first: Group, then: Group) -> None:
+        if first is not then:
+            self._depend(then, {first.id})
+
+    def units_read(self, op: Operation) -> set[int]:
+        return {
+            self.unit_of[root.owner].id
+            for operand in op.operands
+            for root in self.roots(operand)
+            if isinstance(root.owner, Operation) and root.owner in self.unit_of
+        }
+
+    def would_cycle(self, op: GraphOp, group: Group) -> bool:
+        """If `op` joined, would the group wait for something that waits for it?"""
+        return any(u != group.id and self._ancestors[u] >> group.id & 1 for u in self.units_read(op))
+
+    def between(self, group: Group, later: Group) -> bool:
+        """Does something lie between the two, so that they cannot be one unit?"""
+        if self._ancestors[group.id] >> later.id & 1:
+            return True
+        return any(u != group.id and self._ancestors[u] >> group.id & 1 for u in later.before)
+
+    def feeds_only(self, group: Group, op: GraphOp) -> bool:
+        inside = {op, *group.ops}
+        return all(self.users(r) <= inside for r in group.results())
+
+    def buffers(self, group: Group) -> int:
+        """How many values in memory the group reads or makes, at most."""
+        read = {root for op in group.ops for operand in op.operands for root in self.roots(operand)}
+        return len(read) + sum(1 for r in group.results() if not self.users(r) <= set(group.ops))
+
+    def _depend(self, group: Group, on: set[int]) -> None:
+        fresh = on - group.before
+        if not fresh:
+            return
+        group.before |= fresh
+        added = 0
+        for u in fresh:
+            added |= self._ancestors[u] | 1 << u
+        if added & ~self._ancestors[group.id]:
+            self._ancestors[group.id] |= added
+            bit = 1 << group.id
+            for unit in self.groups:
+                if self._ancestors[unit] & bit:
+                    self._ancestors[unit] |= added
+
+    def in_order(self) -> list[Group]:
+        """The units, each after all that come before it; else in program order."""
+        position = {op: i for i, op in enumerate(self.block.ops)}
+        place = {g.id: max(position[op] for op in g.ops) for g in self.groups.values()}
+        done: set[int] = set()
+        ordered: list[Group] = []
+        for start in sorted(self.groups, key=place.__getitem__):
+            stack = [start]
+            while stack:
+                top = stack[-1]
+                missing = [] if top in done else [u for u in self.groups[top].before if u not in done]
+                if missing:
+                    stack += sorted(missing, key=place.__getitem__, reverse=True)
+                    continue
+                stack.pop()
+                if top not in done:
+                    done.add(top)
+                    ordered.append(self.groups[top])
+        return ordered

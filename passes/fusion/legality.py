@@ -1,0 +1,114 @@
+"""Why an op may not join a group: reasons, decided apart from any editing."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
+from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.view import ExpandOp, product
+from dlcb.dialects.graph.window import Window
+from dlcb.passes.fusion.groups import Group, Partition
+from dlcb.passes.fusion.space import Space, reads_at
+
+MAX_BUFFERS = 24
+MAX_OPS = 96
+CHEAP = 4
+"""Cost up to which a group may be computed more than once an element."""
+EXPENSIVE_COST = 8
+EXPENSIVE = frozenset("exp log tanh erf sin cos pow sigmoid silu gelu gelu_tanh div sqrt rsqrt".split())
+
+
+class Refusal(Enum):
+    """Why an op and a group do not share a kernel."""
+
+    CYCLE = "something outside the kernel lies between them"
+    ELSEWHERE = "the value is read at other coordinates, and is needed by others too"
+    REDUCED = "the value is read at other coordinates than those the kernel reduces over"
+    REPEATED = "it would be computed several times an element, and is not cheap"
+    DATA = "where it is read depends on data"
+    TOO_LARGE = "the kernel would have too many operands or ops"
+    IN_PLACE = "the kernel writes into an argument"
+
+
+def op_cost(op: GraphOp) -> int:
+    """What one element costs, in simple instructions."""
+    return EXPENSIVE_COST if op.name.rpartition(".")[2] in EXPENSIVE else 1
+
+
+def space_of(op: GraphOp, sizes: Sizes, in_place: bool = False) -> Space:
+    """The space of a kernel that computes this op alone. An op that writes in place iterates over what it writes (its `src`)."""
+    if isinstance(op, Reduce):
+        space = Space(sizes.of(op.operands[0]), op.reduced)
+    else:
+        space = Space(sizes.of(op.operands[-1] if in_place else op.results[0]))
+    if not in_place:
+        place = place_in(op, space, sizes)
+        assert place is not None
+        space.places[op.results[0]] = place
+    return space
+
+
+def place_in(op: GraphOp, space: Space, sizes: Sizes) -> Coords | None:
+    """Where the op's result would stand in the space."""
+    if not isinstance(op, Reduce):
+        return space.place_for(sizes.of(op.results[0]))
+    kept, dropped = space.reduced_places
+    return kept[1] if op.keep is not None else dropped[1]
+
+
+def why_not_join(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
+    """May `op` be computed in the kernel of `group`, as things stand?"""
+    if group.in_place:
+        return Refusal.IN_PLACE
+    if len(group.ops) >= MAX_OPS or partition.buffers(group) + len(op.operands) > MAX_BUFFERS:
+        return Refusal.TOO_LARGE
+    return Refusal.CYCLE if partition.would_cycle(op, group) else None
+
+
+def shared_space(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> Space | None:
+    """The group's space with `op` in it; None where `op` does not fit, or reads the group's values elsewhere than they stand."""
+    space = group.space
+    assert space is not None
+    axes = space.axes
+    if isinstance(op, Reduce):
+        if sizes.of(op.operands[0]) != space.domain or (axes and axes != op.reduced):
+            return None
+        axes = op.reduced
+    trial = Space(space.domain, axes, space.places)
+    place = place_in(op, trial, sizes)
+    reads = None if place is None else reads_at(op, place, sizes, partition.free_op)
+    if place is None or reads is None:
+        return None
+    if any(space.places.get(value, at) != at for value, at in reads):
+        return None
+    if any(value not in space.places for value, _ in reads if value in set(group.results())):
+        return None
+    return Space(trial.domain, axes, {**space.places, op.results[0]: place})
+
+
+def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
+    """May the whole group be computed for each element that `op` reads, wherever that is? Only if nothing else needs it."""
+    assert group.space is not None
+    if group.space.axes:
+        return Refusal.REDUCED
+    if not partition.feeds_only(group, op):
+        return Refusal.ELSEWHERE
+    if op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(group.results()):
+        return Refusal.DATA
+    if sum(map(op_cost, group.ops)) > CHEAP and repeats(op, group, partition, sizes):
+        return Refusal.REPEATED
+    return None
+
+
+def repeats(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> bool:
+    """May `op` read an element of the group several times?"""
+    if isinstance(op, (Window, ExpandOp)) or op.FAMILY == "index":
+        return True
+    whole = product(sizes.of(op.operands[0] if isinstance(op, Reduce) else op.results[0]))
+    made = set(group.results())
+    for operand in op.operands:
+        for root in partition.roots(operand) & made:
+            if product(sizes.of(root)) is not whole and op.FAMILY not in ("move", "view"):
+                return True
+    return False

@@ -1,0 +1,113 @@
+"""Which ops write in place: into an argument that the function updates, or into a copy made for them.
+
+Values are never changed in the graph; an update is an op (`insert`, `put`) whose base dies with it. Here the base's later readers are given a copy, so that it
+does die, and the op is named as one that writes into its base's memory. A KV-cache step has no later reader of the old cache, hence no copy.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.graph.types import contiguous, dims_attr, tensor, type_of
+from dlcb.dialects.graph.view import CopyOp, InsertOp
+
+Writer = InsertOp | PutOp
+
+
+def plan_updates(func: FuncOp) -> set[GraphOp]:
+    """Edit the function so that every update is written by ops in place; these ops."""
+    block = func.body.block
+    chosen: list[GraphOp] = []
+    returned = func.returned
+    for i, argument_index in enumerate(returned.updated):
+        argument = block.args[argument_index]
+        chain = writers(returned.operands[i], argument)
+        if chain is None:
+            whole = write_whole(argument, returned.operands[i], returned)
+            returned.operands[i] = whole.results[0]
+            chain = [whole]
+        chosen += chain
+    for op in block.ops:
+        if isinstance(op, PutOp) and op not in chosen:
+            op.operands[0] = copy_before(op.operands[0], op)
+            chosen.append(op)
+    position = {op: i for i, op in enumerate(block.ops)}
+    for op in sorted(chosen, key=position.__getitem__):
+        if reads_memory_of(op.operands[-1], op.operands[0]):
+            op.operands[len(op.operands) - 1] = copy_before(op.operands[-1], op)
+        spare_late_readers(op, block)
+    return set(chosen)
+
+
+def reads_memory_of(value: SSAValue, base: SSAValue) -> bool:
+    """Is the value the base, or a view of it?"""
+    while value is not base:
+        if not isinstance(value, OpResult) or not isinstance(value.op, GraphOp) or value.op.FAMILY != "view":
+            return False
+        value = value.op.operands[0]
+    return True
+
+
+def writers(value: SSAValue, argument: SSAValue) -> list[GraphOp] | None:
+    """The ops that write, one after the other, from the argument to its new value; None where something else makes it."""
+    chain: list[GraphOp] = []
+    while value is not argument:
+        if not isinstance(value, OpResult) or not isinstance(value.op, (InsertOp, PutOp)):
+            return None
+        chain.append(value.op)
+        value = value.op.operands[0]
+    return chain[::-1]
+
+
+def write_whole(argument: SSAValue, value: SSAValue, before: Operation) -> GraphOp:
+    t = type_of(argument)
+    op = InsertOp.make(
+        [argument, value], [t], starts=dims_attr((0,) * t.rank), steps=dims_attr((1,) * t.rank)
+    )
+    op.location = value.op.location if isinstance(value, OpResult) else before.location
+    _insert_before(op, before)
+    return op
+
+
+def copy_before(value: SSAValue, before: Operation) -> SSAValue:
+    t = type_of(value)
+    copy = CopyOp.make([value], [tensor(t.dims, t.element, contiguous(t.rank))])
+    copy.location = before.location
+    _insert_before(copy, before)
+    return copy.results[0]
+
+
+def spare_late_readers(op: GraphOp, block: Block) -> None:
+    """Give every reader of the base that comes after `op` a copy of it."""
+    position = {o: i for i, o in enumerate(block.ops)}
+    here = position[op]
+    base = op.operands[0]
+    late = [
+        use
+        for use in list(base.uses)
+        if use.operation is not op and reads_late(use.operation, here, position)
+    ]
+    if late:
+        copy = copy_before(base, min([op, *(u.operation for u in late)], key=position.__getitem__))
+        for use in late:
+            use.operation.operands[use.index] = copy
+
+
+def reads_late(op: Operation, here: int, position: dict[Operation, int]) -> bool:
+    """Does the op, or what views its result, read memory after place `here`?"""
+    if position.get(op, here) > here:
+        return True
+    if isinstance(op, GraphOp) and op.FAMILY == "view":
+        return any(reads_late(u.operation, here, position) for r in op.results for u in r.uses)
+    return False
+
+
+def _insert_before(op: Operation, before: Operation) -> None:
+    block = before.parent_block()
+    assert block is not None
+    block.insert_op_before(op, before)
+
+

@@ -1,0 +1,181 @@
+"""Give every value its layout.
+
+    %1 = dlcb.graph.convolution … : (…) -> tensor<[x_0, 64, h, w], f16>
+    →   … -> tensor<[x_0, 64, h, w], f16, dense<[0, 2, 3, 1]>>
+
+* An input may lie in memory anyhow: its strides are symbols, read at launch.
+* A view that a library routine or the caller needs is one where its strides allow: it gets them, and no memory. Other views are left without a layout: the
+  kernels that read through them need none.
+* All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the vendor's tensor-core
+  routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about order, so sizes may stay unknown). Results of the function are contiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from dlcb.dialects._xdsl import set_type
+from dlcb.dialects.graph.base import GraphOp, block_ops
+from dlcb.dialects.graph.contract import ConvolutionOp
+from dlcb.dialects.graph.strides import layout_strides
+from dlcb.dialects.graph.structure import FuncOp, ReturnOp
+from dlcb.dialects.graph.types import Layout, contiguous, dense, strided, tensor, type_of
+from dlcb.dialects.graph.view import CopyOp
+from dlcb.dialects.shape.expr import add
+from dlcb.dialects.shape.system import Source
+from dlcb.dialects.types import bf16, f16
+from dlcb.passes.functions import functions, set_system, system_of
+from dlcb.passes.sizes import DefinedSizes
+from dlcb.passes.stages import mark_stage
+
+CHANNELS_LAST = dense((0, 2, 3, 1))
+KEEPS_ORDER = frozenset({"elementwise", "window"})
+
+
+def wants_channels_last(op: GraphOp) -> bool:
+    """Is this a convolution that the vendor computes best channels-last?"""
+    return (
+        isinstance(op, ConvolutionOp)
+        and type_of(op.results[0]).rank == 4
+        and op.result_element in (f16, bf16)
+        and op.transposed is None
+    )
+
+
+def channels_last_values(func: FuncOp) -> set[SSAValue]:
+    """The values that lie channels-last: convolution results, and what is computed of them elementwise."""
+    found: set[SSAValue] = set()
+    for op in block_ops(func):
+        result = op.results[0]
+        follows = op.FAMILY in KEEPS_ORDER and any(v in found and type_of(v).rank == 4 for v in op.operands)
+        if wants_channels_last(op) or (follows and type_of(result).rank == 4):
+            found.add(result)
+    return found
+
+
+def needs_memory(func: FuncOp) -> set[SSAValue]:
+    """The results of views that something other than a generated kernel reads."""
+    needed: set[SSAValue] = set()
+    for op in reversed(list(func.body.block.ops)):
+        if isinstance(op, ReturnOp) or (isinstance(op, GraphOp) and op.LIBRARY is not None):
+            needed.update(op.operands)
+        elif isinstance(op, GraphOp) and op.FAMILY == "view" and op.results[0] in needed:
+            needed.add(op.operands[0])
+    return needed
+
+
+class _Layouts:
+    def __init__(self, func: FuncOp):
+        self.func = func
+        self.system = system_of(func)
+        self.sizes = DefinedSizes.from_system(self.system)
+        self.channels_last = channels_last_values(self.func)
+        self.needed = needs_memory(self.func)
+        self.returned = set(self.func.returned.operands)
+
+    def assign(self) -> None:
+        for argument, name, kind in zip(self.func.body.block.args, self.func.names, self.func.kinds, strict=True):
+            if kind != "int" and type_of(argument).layout is None:
+                self.give(argument, self.input_layout(argument, name) if kind == "input" else None)
+        for op in block_ops(self.func):
+            if wants_channels_last(op):
+                self.prepare_convolution(op)
+            self.assign_result(op)
+        set_system(self.func, self.system)
+
+    def assign_result(self, op: GraphOp) -> None:
+        result = op.results[0]
+        if op.FAMILY == "view":
+            layout = self.view_layout(op)
+            if layout is not None:
+                self.give(result, layout)
+                return
+            if result not in self.needed:
+                return
+        if type_of(result).layout is not None:
+            return
+        last = result in self.channels_last
+        if last and result in self.returned:
+            if op.LIBRARY is not None:
+                self.give(result, CHANNELS_LAST)
+                self.return_contiguous(op)
+                return
+            last = False
+        self.give(result, CHANNELS_LAST if last else None)
+
+    def give(self, value: SSAValue, layout: Layout | None) -> None:
+        t = type_of(value)
+        set_type(value, tensor(t.dims, t.element, contiguous(t.rank) if layout is None else layout))
+
+    def input_layout(self, argument: SSAValue, name: str) -> Layout:
+        symbols: list[str] = []
+        for axis in range(type_of(argument).rank):
+            symbol = f"{name}_s{axis}"
+            while symbol in self.system.symbols or symbol in self.system.defines:
+                symbol += "_"
+            self.system.symbols[symbol] = Source.stride(name, axis)
+            symbols.append(symbol)
+        return strided(tuple(symbols))
+
+    def view_layout(self, op: GraphOp) -> Layout | None:
+        """The strides of a view that is needed as one; None where it must be computed, or need not be in memory."""
+        source = op.operands[0]
+        base = type_of(source).layout
+        if op.results[0] not in self.needed or base is None:
+            return None
+        strides, offset = layout_strides(base, self.sizes.of(source), self.sizes.dim)
+        got = op.view(strides, self.sizes)
+        if got is None:
+            return None
+        system = self.system
+        dims = tuple(system.define_fresh(s, "s") for s in got.strides)
+        start = system.define_fresh(add(offset, got.offset), "s")
+        self.sizes = DefinedSizes.from_system(system)
+        return strided(dims, start)
+
+    def prepare_convolution(self, op: GraphOp) -> None:
+        """Its input and its weight must lie channels-last."""
+        for i in (0, 1):
+            operand = op.operands[i]
+            if type_of(operand).layout == CHANNELS_LAST:
+                continue
+            op.operands[i] = self.insert_copy(operand, op, CHANNELS_LAST)
+
+    def insert_copy(self, value: SSAValue, before: GraphOp, layout: Layout) -> SSAValue:
+        t = type_of(value)
+        copy = CopyOp.make([value], [tensor(t.dims, t.element, layout)])
+        copy.location = before.location
+        block = before.parent_block()
+        assert block is not None
+        block.insert_op_before(copy, before)
+        return copy.results[0]
+
+    def return_contiguous(self, op: GraphOp) -> None:
+        t = type_of(op.results[0])
+        copy = CopyOp.make([op.results[0]], [tensor(t.dims, t.element, contiguous(t.rank))])
+        copy.location = op.location
+        block = op.parent_block()
+        assert block is not None
+        block.insert_op_after(copy, op)
+        returned = self.func.returned
+        for i, value in enumerate(returned.operands):
+            if value is op.results[0]:
+                returned.operands[i] = copy.results[0]
+
+
+@dataclass(frozen=True)
+class StridesPass(ModulePass):
+    """See the module's docstring."""
+
+    name = "dlcb-strides"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in functions(op):
+            _Layouts(func).assign()
+        mark_stage(op, "strides")
+
