@@ -1,0 +1,1 @@
+"""Rewrite rules within `dlcb.graph`, one file each."""

@@ -1,0 +1,144 @@
+"""batch_norm(convolution(x, w, b)) -> convolution(x, w', b'), w' = w · s, b' = (b - mean) · s + bias, s = weight / √(var + eps).
+
+Sound: both are affine in each output channel.  Not worse: one op fewer on activations; the arithmetic on weights moves into
+the function `@weights` of the module, whose results `@main` takes as weights (`dlcb.derived`).  Computed in f32 or wider and
+rounded to the type of the convolution's weight.  Source: Jacob et al. 2018, "Quantization and Training", §3.2.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+
+from dlcb.dialects.graph.composite import BatchNormOp
+from dlcb.dialects.graph.contract import ConvolutionOp
+from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.graph.types import dims_of, type_of
+from dlcb.dialects.types import compute_type
+from dlcb.passes.graph_builder import GraphBuilder
+from dlcb.passes.rule import Rule
+from dlcb.passes.weights import WeightFunction, weight_name
+
+_STRIDES = (
+    "{dilation = [#builtin.int<1>], groups = #builtin.int<1>, padding = [#builtin.int<0>], stride = [#builtin.int<1>]}"
+)
+_X = '%x: tensor<[n, 3, 9], f16> input "x"'
+_NORM = '%m: tensor<[8], f16> weight "bn.running_mean", %v: tensor<[8], f16> weight "bn.running_var"'
+_TAIL = "dlcb.graph.return %r : !dlcb.graph.tensor<[n, 8, 9], f16> }"
+
+
+class FoldBatchNorm(Rule):
+    level = "graph"
+    roots = (BatchNormOp,)
+    before = f"""dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM}) {{
+        %c = dlcb.graph.convolution %x, %w {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>) -> tensor<[n, 8, 9], f16>
+        %r = dlcb.graph.batch_norm %c, %m, %v {{eps = 1.0e-05 : f64}} : (tensor<[n, 8, 9], f16>, tensor<[8], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
+        {_TAIL}"""
+    after = f"""dlcb.graph.func @weights(%w: tensor<[8, 3, 1], f16> weight "conv.weight", %v: tensor<[8], f16> weight "bn.running_var", %m: tensor<[8], f16> weight "bn.running_mean") {{
+        %e = dlcb.graph.full {{shape = #dlcb.graph.dims<[]>, value = 1.0e-05 : f64}} : () -> tensor<[], f32>
+        %a = dlcb.graph.add %v, %e : (tensor<[8], f16>, tensor<[], f32>) -> tensor<[8], f32>
+        %s = dlcb.graph.rsqrt %a : (tensor<[8], f32>) -> tensor<[8], f32>
+        %s3 = dlcb.graph.reshape %s {{shape = #dlcb.graph.dims<[8, 1, 1]>}} : (tensor<[8], f32>) -> tensor<[8, 1, 1], f32>
+        %w2 = dlcb.graph.mul %w, %s3 : (tensor<[8, 3, 1], f16>, tensor<[8, 1, 1], f32>) -> tensor<[8, 3, 1], f16>
+        %d = dlcb.graph.neg %m : (tensor<[8], f16>) -> tensor<[8], f32>
+        %b2 = dlcb.graph.mul %d, %s : (tensor<[8], f32>, tensor<[8], f32>) -> tensor<[8], f16>
+        dlcb.graph.return %w2, %b2 : !dlcb.graph.tensor<[8, 3, 1], f16>, !dlcb.graph.tensor<[8], f16> }}
+      dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f16> weight "conv.weight|bn", %b: tensor<[8], f16> weight "conv.bias|bn")
+          attributes {{dlcb.derived = {{"conv.weight|bn" = 0 : i64, "conv.bias|bn" = 1 : i64}}}} {{
+        %r = dlcb.graph.convolution %x, %w, %b {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
+        {_TAIL}"""
+    refused: ClassVar = {
+        "the source is no convolution": before.replace('conv.weight"', 'w"')
+        .replace("%c, %m", "%h, %m")
+        .replace("%r = ", "%h = dlcb.graph.exp %c : (tensor<[n, 8, 9], f16>) -> tensor<[n, 8, 9], f16>\n %r = "),
+        "the convolution has other uses": before.replace(
+            "dlcb.graph.return %r : ", "dlcb.graph.return %r, %c : !dlcb.graph.tensor<[n, 8, 9], f16>, "
+        ),
+        "an operand is no weight": before.replace('weight "conv.weight"', 'input "conv.weight"'),
+        "the program updates a weight": before.replace(
+            "%r : !dlcb.graph.tensor<[n, 8, 9], f16>", "%m : !dlcb.graph.tensor<[8], f16> {updates = [#builtin.int<2>]}"
+        ),
+        "the types differ": before.replace(
+            "-> tensor<[n, 8, 9], f16>\n        dlcb.graph.return",
+            "-> tensor<[n, 8, 9], f32>\n        dlcb.graph.return",
+        ).replace("%r : !dlcb.graph.tensor<[n, 8, 9], f16>", "%r : !dlcb.graph.tensor<[n, 8, 9], f32>"),
+        "transposed in groups": before.replace("{dilation", "{transposed, dilation")
+        .replace("groups = #builtin.int<1>", "groups = #builtin.int<2>")
+        .replace("[8, 3, 1]", "[3, 4, 1]")
+        .replace("[n, 3, 9]", "[n, 3, 9]"),
+    }
+
+    def why_not(self, op: BatchNormOp) -> str | None:
+        conv = op.operands[0].owner
+        if not isinstance(conv, ConvolutionOp):
+            return "the source is no convolution"
+        if not conv.results[0].has_one_use():
+            return "the convolution has other uses"
+        if conv.result_element != op.result_element:
+            return "the types differ"
+        if conv.transposed is not None and conv.groups.data != 1:
+            return "transposed in groups"
+        return _why_not_weights([*conv.operands[1:], *op.operands[1:]])
+
+    def rewrite(self, op: BatchNormOp, rewriter: PatternRewriter) -> None:
+        conv, func = op.operands[0].owner, op.parent_op()
+        assert isinstance(conv, ConvolutionOp)
+        assert isinstance(func, FuncOp)
+        weights = WeightFunction.of(func, rewriter)
+        b = GraphBuilder()
+        new_weight, new_bias = _folded(conv, op, weights, b)
+        weight, suffix = weight_name(conv.operands[1]), weight_name(op.operands[2]).rpartition(".")[0]
+        bias = weight_name(conv.extra) if conv.extra is not None else f"{weight.rpartition('.')[0]}.bias"
+        weights.append(b.ops)
+        operands = [
+            conv.operands[0],
+            weights.derive(new_weight, f"{weight}|{suffix}"),
+            weights.derive(new_bias, f"{bias}|{suffix}"),
+        ]
+        folded = ConvolutionOp.create(
+            operands=operands, result_types=[op.results[0].type], properties=dict(conv.properties)
+        )
+        folded.location = conv.location
+        used = [*conv.operands[1:], *op.operands[1:]]
+        rewriter.replace(op, [folded])
+        rewriter.erase(conv)
+        weights.drop_unused(used)
+
+
+def _why_not_weights(values: list[SSAValue]) -> str | None:
+    for value in values:
+        func = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+        if not isinstance(value, BlockArgument) or not isinstance(func, FuncOp) or func.kinds[value.index] != "weight":
+            return "an operand is no weight"
+        if value.index in func.returned.updated:
+            return "the program updates a weight"
+    return None
+
+
+def _folded(
+    conv: ConvolutionOp, norm: BatchNormOp, weights: WeightFunction, b: GraphBuilder
+) -> tuple[SSAValue, SSAValue]:
+    """The new weight and bias, computed from the old ones in `@weights`."""
+    narrow = type_of(conv.operands[1]).element
+    wide = compute_type(narrow)
+    weight, variance, mean = map(weights.argument, (conv.operands[1], norm.operands[2], norm.operands[1]))
+    affine = [weights.argument(v) for v in norm.operands[3:]]
+    lifted = b.call("add", variance, b.constant(norm.eps.value.data, wide), element=wide)
+    if affine:
+        scale = b.call("div", affine[0], b.call("sqrt", lifted, element=wide), element=wide)
+    else:
+        scale = b.call("rsqrt", lifted, element=wide)
+    channel_axis = 0 if conv.transposed is None else 1
+    dims = [1] * type_of(weight).rank
+    dims[channel_axis] = dims_of(scale)[0]
+    new_weight = b.call("mul", weight, b.reshape(scale, tuple(dims), wide), element=narrow)
+    if conv.extra is None:
+        centred = b.call("neg", mean, element=wide)
+    else:
+        centred = b.call("sub", weights.argument(conv.extra), mean, element=wide)
+    new_bias = b.call("mul", centred, scale, element=wide if affine[1:] else narrow)
+    if affine[1:]:
+        new_bias = b.call("add", new_bias, affine[1], element=narrow)
+    return new_weight, new_bias
