@@ -15,12 +15,12 @@ kernel = b.finish()
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
-from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from dlcb.dialects.cuda import folding, ops
@@ -43,8 +43,8 @@ _function_name = cache(StringAttr)
 def _number(element: Attribute, value: int | str) -> IntegerAttr | FloatAttr:
     """The attribute of a constant; floats come as hexadecimal text, which tells -0.0 from 0.0 and holds NaN."""
     if isinstance(value, str):
-        return FloatAttr(float.fromhex(value), element)
-    return IntegerAttr(value, element)
+        return FloatAttr(float.fromhex(value), cast(AnyFloat, element))
+    return IntegerAttr(value, cast(IntegerType, element))
 
 
 def _element(value: SSAValue) -> Attribute:
@@ -129,7 +129,7 @@ class CudaBuilder(ScalarBuilder):
     # Control flow
 
     @contextmanager
-    def if_(self, condition: SSAValue, *, uniform: bool = False) -> Iterator[None]:
+    def if_(self, condition: SSAValue, *, uniform: bool = False) -> Generator[None]:
         op = ops.IfOp.create(
             operands=(self._use(condition),),
             properties={"uniform": _UNIT} if uniform else {},
@@ -141,9 +141,9 @@ class CudaBuilder(ScalarBuilder):
     @contextmanager
     def for_(
         self, lower: Operand, upper: Operand, step: Operand = 1, *, uniform: bool = False, unroll: bool = False
-    ) -> Iterator[SSAValue]:
+    ) -> Generator[SSAValue]:
         """The induction value counts from lower, by step, below upper; numbers take the others' type, else i32."""
-        kind = next((v.type for v in (upper, lower, step) if isinstance(v, SSAValue)), i32)
+        kind = next((v.type for v in (upper, lower, step) if not isinstance(v, int)), i32)
         op = ops.ForOp.create(
             operands=tuple(self._index(v, kind) for v in (lower, upper, step)),
             properties=({"uniform": _UNIT} if uniform else {}) | ({"unroll": _UNIT} if unroll else {}),
@@ -278,7 +278,7 @@ class CudaBuilder(ScalarBuilder):
         self._phase_scopes = [{}]
 
     @contextmanager
-    def _inside(self, op: CudaOp, body: Block, uniform: bool) -> Iterator[None]:
+    def _inside(self, op: CudaOp, body: Block, uniform: bool) -> Generator[None]:
         """Insert `op` and build in its body."""
         self._insert(op)
         outer = self._block, self._uniform
@@ -305,12 +305,12 @@ class CudaBuilder(ScalarBuilder):
         """The result where it takes no op: a constant or one of the operands. Integers and `select` only."""
         if function == "select":
             return self._fold_select(*operands)
-        if len(operands) != 2 or not isinstance(operands[0].type, IntegerType):
+        element = operands[0].type
+        if len(operands) != 2 or is_float(element):
             return None
         lhs, rhs = map(self._value_of.get, operands)
         if lhs is None and rhs is None:
             return None
-        element = operands[0].type
         if lhs is not None and rhs is not None:
             value = folding.fold_constants(function, int(lhs), int(rhs))
             result = i1 if FUNCTIONS[function].result == "bool" else element

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
+
+from dlcb.dialects.types import BYTES, i1
 
 Number = int | float | bool
 
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
     "minimum": min,
     "maximum": max,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
 }
-_DIVISION: dict[str, Callable[[int, int], int]] = {"floordiv": operator.floordiv, "mod": operator.mod}
+_DIVISION: dict[str, Callable[[int, int], int]] = {"floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b}
 _UNCHANGED_BY = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "or": 0, "xor": 0}
 """x function c is x"""
 _COMMUTES = frozenset({"add", "mul", "or", "xor", "and"})
@@ -34,8 +34,7 @@ _COMMUTES = frozenset({"add", "mul", "or", "xor", "and"})
 
 def wrap(value: int, element: Attribute) -> int:
     """The value as a signed integer of the type's width; a truth value is 0 or 1."""
-    assert isinstance(element, IntegerType)
-    bits = element.width.data
+    bits = 1 if element == i1 else 8 * BYTES[element]
     value &= (1 << bits) - 1
     return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
 

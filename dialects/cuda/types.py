@@ -90,19 +90,19 @@ class SharedType(_ArrayType):
 
 @cache
 def ptr(element: Attribute) -> PtrType:
-    return PtrType(element)
+    return PtrType.new((element,))
 
 
 @cache
 def var(element: Attribute) -> VarType:
-    return VarType(element)
+    return VarType.new((element,))
 
 
 @cache
 def local(element: Attribute, size: int) -> LocalType:
-    return LocalType(element, IntAttr(size))
+    return LocalType.new((element, IntAttr(size)))
 
 
 @cache
 def shared(element: Attribute, size: int) -> SharedType:
-    return SharedType(element, IntAttr(size))
+    return SharedType.new((element, IntAttr(size)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypedAttribute
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -68,8 +68,8 @@ class ConstantOp(CudaOp):
         if not isinstance(attribute, IntegerAttr | FloatAttr):
             parser.raise_error("expected a number with its type, as in `256 : i32`")
         return cls.create(
-            result_types=(attribute.type,),
-            properties={"value": attribute},
+            result_types=(cast(TypedAttribute, attribute).get_type(),),
+            properties={"value": cast(Attribute, attribute)},
             attributes=syntax.parse_attributes(parser),
         )
 
@@ -79,7 +79,7 @@ class ConstantOp(CudaOp):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
-        verify_same("result", self.result.type, self.value.type)
+        verify_same("result", self.result.type, self.value.get_type())
         if self.result.type not in BYTES:
             raise VerifyException(f"a constant of type {self.result.type} does not exist in a kernel")
 
