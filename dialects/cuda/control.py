@@ -60,7 +60,7 @@ class KernelOp(IRDLOperation):
         parser.parse_keyword("threads")
         threads = parser.parse_integer(allow_boolean=False, allow_negative=False)
         attributes = syntax.parse_attributes(parser)
-        kernel = cls.build_from(name, threads, parser.parse_region(arguments))
+        kernel = cls.build_from(name, threads, syntax.parse_body(parser, arguments))
         kernel.attributes |= attributes
         return kernel
 
@@ -117,7 +117,7 @@ class IfOp(CudaOp):
             operands=(syntax.parse_value(parser),),
             properties=syntax.parse_flags(parser, ("uniform",)),
             attributes=syntax.parse_attributes(parser),
-            regions=(parser.parse_region(),),
+            regions=(syntax.parse_body(parser),),
         )
 
     def print(self, printer: Printer) -> None:
@@ -157,7 +157,7 @@ class ForOp(CudaOp):
             operands=(lower, upper, step),
             properties=syntax.parse_flags(parser, ("uniform", "unroll")),
             attributes=syntax.parse_attributes(parser),
-            regions=(parser.parse_region((induction.resolve(lower.type),)),),
+            regions=(syntax.parse_body(parser, (induction.resolve(lower.type),)),),
         )
 
     def print(self, printer: Printer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -89,6 +89,14 @@ def parse_attributes(parser: Parser) -> dict[str, Attribute]:
 def print_attributes(printer: Printer, attributes: dict[str, Attribute]) -> None:
     if attributes:
         printer.print_op_attributes(attributes, print_keyword=True)
+
+
+def parse_body(parser: Parser, arguments: Sequence[Parser.Argument] = ()) -> Region:
+    """A region of one block; `{}` is an empty block."""
+    body = parser.parse_region(arguments)
+    if not body.blocks:
+        body.add_block(Block())
+    return body
 
 
 def print_body(printer: Printer, body: Region) -> None:
