@@ -3,7 +3,7 @@
 `dlcb.coord.scalar`, `dlcb.cuda.scalar`, the evaluator and the C spelling key on these names. `result` says the type of the
 result: that of the operands (`same`), a truth value (`bool`), or the one that is asked for (`given`, cast only).
 Integer `div` does not exist: `floordiv` rounds down, `truncdiv` towards zero; `mod` has the sign of the divisor, `fmod` that of the dividend.
-`maximum` and `minimum` return NaN if either operand is NaN. `pow` follows C. `round` is to nearest, ties to even. `sign(0) = 0`, `sign(NaN) = NaN`.
+`maximum` and `minimum` return NaN if either operand is NaN. `pow` follows C. `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0.
 """
 
 from __future__ import annotations

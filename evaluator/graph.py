@@ -91,7 +91,8 @@ class _Program:
         source = self.tensors[op.src]
         if source.size:
             b = ArrayBuilder(self.tensors, self.symbols.values, source.shape)
-            out[tuple(b.value_of(c) for c in op.target(b, b.coords))] = source
+            target, _ = op.target(b, b.coords)
+            out[tuple(b.value_of(c) for c in target)] = source
         return out
 
     def _launch(self, op: LaunchOp) -> list[Array]:

@@ -105,7 +105,7 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "minimum": np.minimum,
     "neg": np.negative,
     "abs": np.abs,
-    "sign": np.sign,
+    "sign": lambda x: np.sign(np.where(np.isnan(x), 0, x)).astype(x.dtype),
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,

@@ -1,4 +1,4 @@
-"""The values of a function's symbols, from its arguments and its `dlcb.shape.system`; and checks of sizes as it runs."""
+"""The values of a function's symbols, from its arguments and its `dlcb.shape.system`; checks of sizes as it runs."""
 
 from __future__ import annotations
 

@@ -121,9 +121,11 @@ class ConvolutionOp(Contract):
                 raise VerifyException(f"{self.name}: the kernel's size {k} is not a literal")
             if self.transposed is None:
                 sizes.append(window_size(size, k.value, s, p, d, False))
+                lhs, rhs = const(d * (k.value - 1) + 1), add(size, 2 * p)
             else:
                 sizes.append(add(mul(sub(size, 1), s), d * (k.value - 1) - 2 * p + e + 1))
-            scope.require("le", const(1), sizes[-1], f"{self.title}: the kernel is larger than the input")
+                lhs, rhs = const(1), sizes[-1]
+            scope.require("le", lhs, rhs, f"{self.title}: the kernel is larger than the input")
         return sizes
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:

@@ -108,7 +108,7 @@ _BINARY = {
 _UNARY = {
     "neg": "-x.  Source: torch.neg.",
     "abs": "|x|.  Source: torch.abs.",
-    "sign": "-1, 0 or 1; NaN stays.  Source: torch.sign.",
+    "sign": "-1, 0 or 1; 0 for NaN.  Source: torch.sign.",
     "exp": "e^x.  Source: torch.exp.",
     "exp2": "2^x.  Source: torch.exp2.",
     "expm1": "e^x - 1.  Source: torch.expm1.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
@@ -119,7 +119,7 @@ class AmaxOp(Extremum):
 
     @property
     def initial(self) -> float | int:
-        return -INFINITY if is_float(self.result_element) else _integer_limits(self.result_element)[0]
+        return lowest(self.result_element)
 
 
 @irdl_op_definition
@@ -132,6 +132,11 @@ class AminOp(Extremum):
     @property
     def initial(self) -> float | int:
         return INFINITY if is_float(self.result_element) else _integer_limits(self.result_element)[1]
+
+
+def lowest(element: Attribute) -> float | int:
+    """What is not above any element of the type."""
+    return -INFINITY if is_float(element) else _integer_limits(element)[0]
 
 
 def _integer_limits(element: Any) -> tuple[int, int]:

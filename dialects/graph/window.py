@@ -11,9 +11,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from xdsl.traits import Pure
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope
+from dlcb.dialects.graph.reduce import lowest
 from dlcb.dialects.graph.types import TensorType
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, lt, maximum, minimum, mul, select, sub
-from dlcb.dialects.types import compute_type, is_float
+from dlcb.dialects.types import compute_type
 
 
 def ints(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
@@ -49,7 +50,8 @@ class Window(GraphOp):
         out: list[Expr] = []
         for size, k, s, p, d in zip(sizes[lead:], kernel, stride, padding, dilation, strict=True):
             out.append(window_size(size, k, s, p, d, self.ceil is not None))
-            scope.require("lt", const(0), out[-1], f"{self.title}: the window is larger than the input")
+            reach = add(size, 2 * p + (s - 1 if self.ceil is not None else 0))
+            scope.require("le", const(d * (k - 1) + 1), reach, f"{self.title}: the window is larger than the input")
         return ((*sizes[:lead], *out),)
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
@@ -98,7 +100,7 @@ class MaxPoolOp(Window):
 
     @property
     def initial(self) -> float | int:
-        return -float("inf") if is_float(self.result_element) else -(2**31)
+        return lowest(self.result_element)
 
 
 @irdl_op_definition

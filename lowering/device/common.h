@@ -89,7 +89,7 @@ template <class T>
 DLCB_DEVICE T dlcb_minimum(T a, T b) { return a != a || a < b ? a : b; }
 
 template <class T>
-DLCB_DEVICE T dlcb_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
+DLCB_DEVICE T dlcb_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 
 // A shift by as many bits as there are, or more, leaves no bit but the sign's.
 template <class T>

@@ -66,10 +66,6 @@ def guarded(operation: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> 
     return run
 
 
-def sign(x: torch.Tensor) -> torch.Tensor:
-    return torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
-
-
 def bitwise(name: str) -> Callable[..., torch.Tensor]:
     return lambda *operands: getattr(torch, f"bitwise_{name}")(*operands)
 
@@ -79,7 +75,7 @@ WITNESSES: dict[str, Callable[..., torch.Tensor]] = {
     "truncdiv": guarded(lambda a, b: torch.div(a, b, rounding_mode="trunc")),
     "mod": guarded(torch.remainder),
     "fmod": guarded(torch.fmod),
-    "sign": sign,
+    "sign": torch.sign,
     "shl": shl,
     "shr": shr,
     "select": lambda c, a, b: torch.where(c, a, b),
