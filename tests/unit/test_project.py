@@ -66,7 +66,7 @@ def test_nor_is_one_in_the_process_of_the_tests() -> None:
 def is_source(file: Path) -> bool:
     """Whether the file is a module of the package: in the checkout, and not of the environment or the tests."""
     resolved = file.resolve()
-    if not resolved.is_relative_to(ROOT):
+    if not file.is_absolute() or not resolved.is_relative_to(ROOT):
         return False
     top = resolved.relative_to(ROOT).parts[0]
     return not top.startswith(".") and top not in ("tests", "filecheck_tests", "benchmarks", "examples")
