@@ -1,5 +1,6 @@
 """The one place that reaches past xDSL's public API; a new xDSL version is checked here first."""
 
+from collections.abc import Sequence
 from io import StringIO
 
 from xdsl.dialects.builtin import (
@@ -12,7 +13,7 @@ from xdsl.dialects.builtin import (
     NameLoc,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, AttributeInvT, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, AttributeInvT, Block, BlockArgument, Operation, SSAValue, Use
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, UnregisteredConstructException, VerifyException
@@ -22,7 +23,9 @@ __all__ = [
     "UNKNOWN_LOC",
     "LocatedPrinter",
     "SpanParser",
+    "append_operands",
     "has_location",
+    "keep_arguments",
     "op_text",
     "set_type",
     "source_line",
@@ -56,6 +59,24 @@ def source_line(node: Operation | BlockArgument) -> str | None:
 def set_type(value: SSAValue, type: Attribute) -> None:
     """Gives the value another type in place; xDSL's rewriter makes a new value and visits all uses."""
     value._type = type  # pyright: ignore[reportPrivateUsage]
+
+
+def append_operands(op: Operation, values: Sequence[SSAValue]) -> None:
+    """Adds operands at the end; setting `op.operands` would remove and add every use again."""
+    known = op._operands  # pyright: ignore[reportPrivateUsage]
+    uses = [Use(op, len(known) + i) for i in range(len(values))]
+    for value, use in zip(values, uses, strict=True):
+        value.add_use(use)
+    op._operands = type(known)((*known, *values))  # pyright: ignore[reportPrivateUsage]
+    op._operand_uses = (*op._operand_uses, *uses)  # pyright: ignore[reportPrivateUsage]
+
+
+def keep_arguments(block: Block, kept: Sequence[int]) -> None:
+    """Drops all other arguments of the block, which must have no uses, in one step."""
+    arguments = tuple([block.args[i] for i in kept])
+    for index, argument in enumerate(arguments):
+        argument.index = index
+    block._args = arguments  # pyright: ignore[reportPrivateUsage]
 
 
 class LocatedPrinter(Printer):

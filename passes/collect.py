@@ -1,8 +1,8 @@
 """State what every op demands of its sizes, as requirements in the function's `dlcb.shape.system`.
 
-Before: types name sizes (`x_0`, `d1`). After: the system says where each name comes from (an input's size, or a `define` by
-what the op that makes it infers), and requires what every op needs, with the op's source line. Nothing is solved here, but a
-demand that two literals break is an error at once.
+Before: types name sizes (`x_0`, `d1`). After: the system says where each name comes from (an input's size, or a
+`define` by what the op that makes it infers), and requires what every op needs, with the op's source line. Nothing is
+solved here, but a demand that two literals break is an error at once.
 
 Refused: a size that nothing defines, because no input has it and no op infers it.
 """

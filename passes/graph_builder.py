@@ -20,7 +20,7 @@ _UNIT = UnitAttr()
 
 
 class GraphBuilder:
-    """`ops` are the ops made so far, in order. They get the source line of the op that they replace from the rewriter."""
+    """`ops` are the ops made so far, in order. The rewriter gives them the source line of the op that they replace."""
 
     def __init__(self) -> None:
         self.ops: list[Operation] = []

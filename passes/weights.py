@@ -1,12 +1,12 @@
-"""The function `@weights`: arithmetic on weights that the program does once, or once a call, instead of in the graph.
+"""The function `@weights`: arithmetic on weights that the program does once, or once a call, not in the graph.
 
-`@weights` takes weights under their own names and returns what is derived from them. `@main` takes a derived weight as an
-argument of kind `weight`; its attribute `dlcb.derived` says which result of `@weights` it is.
+`@weights` takes weights under their own names and returns what is derived from them. `@main` takes a derived weight as
+an argument of kind `weight`; its attribute `dlcb.derived` says which result of `@weights` it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, IntegerAttr, StringAttr
@@ -14,11 +14,13 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from dlcb.dialects._xdsl import append_operands, keep_arguments
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.types import i64
 
 NAME: Final = "weights"
 DERIVED: Final = "dlcb.derived"
+_WEIGHT: Final = StringAttr("weight")
 
 
 def weight_name(value: SSAValue) -> str:
@@ -26,15 +28,23 @@ def weight_name(value: SSAValue) -> str:
     assert isinstance(value, BlockArgument)
     func = value.owner.parent_op()
     assert isinstance(func, FuncOp)
-    return func.names[value.index]
+    return func.arg_names.data[value.index].data
+
+
+def is_weight(value: SSAValue) -> bool:
+    """An argument of kind `weight`."""
+    func = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == "weight"
 
 
 def derived_weights(func: FuncOp) -> dict[str, int]:
     """The function's derived weights, with the number of the result of `@weights` that each is."""
+    return {n: i.value.data for n, i in _derived(func).items() if isinstance(i, IntegerAttr)}
+
+
+def _derived(func: FuncOp) -> Mapping[str, Attribute]:
     known = func.attributes.get(DERIVED)
-    if not isinstance(known, DictionaryAttr):
-        return {}
-    return {name: index.value.data for name, index in known.data.items() if isinstance(index, IntegerAttr)}
+    return known.data if isinstance(known, DictionaryAttr) else {}
 
 
 class WeightFunction:
@@ -57,35 +67,30 @@ class WeightFunction:
         rewriter.insert(func, InsertPoint.before(main))
         return cls(main, func, rewriter)
 
-    def argument(self, value: SSAValue) -> SSAValue:
-        """The weight of `main` as an argument of `@weights`, under the same name."""
-        name = weight_name(value)
-        if name in self._func.names:
-            return self._func.body.block.args[self._func.names.index(name)]
-        return _add_argument(self._func, name, value.type)
+    def arguments(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """These weights of `main` as arguments of `@weights`, under the same names."""
+        known = {name.data: i for i, name in enumerate(self._func.arg_names.data)}
+        names = list(map(weight_name, values))
+        new = {name: value.type for name, value in zip(names, values, strict=True) if name not in known}
+        added = dict(zip(new, _add_arguments(self._func, new), strict=True))
+        block = self._func.body.block
+        return [added[name] if name in added else block.args[known[name]] for name in names]
 
     def append(self, ops: Sequence[Operation]) -> None:
         self._rewriter.insert(ops, InsertPoint.before(self._func.returned))
 
-    def derive(self, value: SSAValue, name: str) -> SSAValue:
-        """Return the value from `@weights`; the result is the argument of `main` that it becomes."""
-        taken = self._main.names
-        name = next(n for n in _numbered(name) if n not in taken)
-        returned = self._func.returned
-        derived = {**derived_weights(self._main), name: len(returned.operands)}
-        returned.operands = (*returned.operands, value)
+    def derive(self, values: Mapping[str, SSAValue]) -> list[SSAValue]:
+        """Return these values from `@weights`, and give `main` an argument for each: those are the result."""
+        returned, derived = self._func.returned, _derived(self._main)
+        names = [next(n for n in _numbered(name) if n not in derived) for name in values]
+        numbers = [IntegerAttr(len(returned.operands) + i, i64) for i in range(len(names))]
+        self._main.attributes[DERIVED] = DictionaryAttr({**derived, **dict(zip(names, numbers, strict=True))})
+        append_operands(returned, list(values.values()))
         self._rewriter.notify_op_modified(returned)
-        self._main.attributes[DERIVED] = DictionaryAttr({n: IntegerAttr(i, i64) for n, i in derived.items()})
-        return _add_argument(self._main, name, value.type)
-
-    def drop_unused(self, values: Iterable[SSAValue]) -> None:
-        """Drop those of these arguments of `main` that nothing uses any more."""
-        unused = {v.index for v in values if isinstance(v, BlockArgument) and not v.uses}
-        if unused:
-            drop_arguments(self._main, unused)
+        return _add_arguments(self._main, {n: v.type for n, v in zip(names, values.values(), strict=True)})
 
 
-def _numbered(name: str) -> Iterable[str]:
+def _numbered(name: str) -> Iterator[str]:
     yield name
     number = 2
     while True:
@@ -93,22 +98,27 @@ def _numbered(name: str) -> Iterable[str]:
         number += 1
 
 
-def _add_argument(func: FuncOp, name: str, type: Attribute) -> SSAValue:
+def _add_arguments(func: FuncOp, types: Mapping[str, Attribute]) -> list[SSAValue]:
     block = func.body.block
-    func.properties["arg_names"] = ArrayAttr([*func.arg_names.data, StringAttr(name)])
-    func.properties["arg_kinds"] = ArrayAttr([*func.arg_kinds.data, StringAttr("weight")])
-    return block.insert_arg(type, len(block.args))
+    func.properties["arg_names"] = ArrayAttr([*func.arg_names.data, *map(StringAttr, types)])
+    func.properties["arg_kinds"] = ArrayAttr([*func.arg_kinds.data, *[_WEIGHT] * len(types)])
+    return [block.insert_arg(type, len(block.args)) for type in types.values()]
 
 
-def drop_arguments(func: FuncOp, unused: set[int]) -> None:
-    """Drop arguments by number. What the function's return says of arguments follows."""
+def drop_unused_weights(func: FuncOp) -> None:
+    """Drop the weights that the function does not use. What its return says of arguments follows."""
     block, returned = func.body.block, func.returned
+    unused = {
+        i for i, (v, kind) in enumerate(zip(block.args, func.kinds, strict=True)) if kind == "weight" and not v.uses
+    }
+    unused.difference_update(returned.updated, returned.aliased.values())
+    if not unused:
+        return
     kept = [i for i in range(len(block.args)) if i not in unused]
     moved = {old: new for new, old in enumerate(kept)}
     for name, values in (("arg_names", func.arg_names), ("arg_kinds", func.arg_kinds)):
         func.properties[name] = ArrayAttr([values.data[i] for i in kept])
-    for index in sorted(unused, reverse=True):
-        block.erase_arg(block.args[index])
+    keep_arguments(block, kept)
     if returned.updated:
         returned.properties["updates"] = ArrayAttr([IntAttr(moved[i]) for i in returned.updated])
     if returned.aliased:

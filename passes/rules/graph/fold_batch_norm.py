@@ -7,9 +7,10 @@ rounded to the type of the convolution's weight.  Source: Jacob et al. 2018, "Qu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.composite import BatchNormOp
@@ -19,7 +20,7 @@ from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.types import compute_type
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
-from dlcb.passes.weights import WeightFunction, weight_name
+from dlcb.passes.weights import WeightFunction, is_weight, weight_name
 
 _STRIDES = (
     "{dilation = [#builtin.int<1>], groups = #builtin.int<1>, padding = [#builtin.int<0>], stride = [#builtin.int<1>]}"
@@ -36,7 +37,7 @@ class FoldBatchNorm(Rule):
         %c = dlcb.graph.convolution %x, %w {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>) -> tensor<[n, 8, 9], f16>
         %r = dlcb.graph.batch_norm %c, %m, %v {{eps = 1.0e-05 : f64}} : (tensor<[n, 8, 9], f16>, tensor<[8], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
         {_TAIL}"""
-    after = f"""dlcb.graph.func @weights(%w: tensor<[8, 3, 1], f16> weight "conv.weight", %v: tensor<[8], f16> weight "bn.running_var", %m: tensor<[8], f16> weight "bn.running_mean") {{
+    after = f"""dlcb.graph.func @weights(%w: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM}) {{
         %e = dlcb.graph.full {{shape = #dlcb.graph.dims<[]>, value = 1.0e-05 : f64}} : () -> tensor<[], f32>
         %a = dlcb.graph.add %v, %e : (tensor<[8], f16>, tensor<[], f32>) -> tensor<[8], f32>
         %s = dlcb.graph.rsqrt %a : (tensor<[8], f32>) -> tensor<[8], f32>
@@ -45,7 +46,8 @@ class FoldBatchNorm(Rule):
         %d = dlcb.graph.neg %m : (tensor<[8], f16>) -> tensor<[8], f32>
         %b2 = dlcb.graph.mul %d, %s : (tensor<[8], f32>, tensor<[8], f32>) -> tensor<[8], f16>
         dlcb.graph.return %w2, %b2 : !dlcb.graph.tensor<[8, 3, 1], f16>, !dlcb.graph.tensor<[8], f16> }}
-      dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f16> weight "conv.weight|bn", %b: tensor<[8], f16> weight "conv.bias|bn")
+      dlcb.graph.func @main({_X}, %old: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM},
+          %w: tensor<[8, 3, 1], f16> weight "conv.weight|bn", %b: tensor<[8], f16> weight "conv.bias|bn")
           attributes {{dlcb.derived = {{"conv.weight|bn" = 0 : i64, "conv.bias|bn" = 1 : i64}}}} {{
         %r = dlcb.graph.convolution %x, %w, %b {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
         {_TAIL}"""
@@ -80,41 +82,32 @@ class FoldBatchNorm(Rule):
             return "the types differ"
         if conv.transposed is not None and conv.groups.data != 1:
             return "transposed in groups"
-        return _why_not_weights([*conv.operands[1:], *op.operands[1:]])
+        return _why_not_weights(op.parent_op(), [*conv.operands[1:], *op.operands[1:]])
 
     def rewrite(self, op: BatchNormOp, rewriter: PatternRewriter) -> None:
         conv, func = op.operands[0].owner, op.parent_op()
         assert isinstance(conv, ConvolutionOp)
         assert isinstance(func, FuncOp)
-        weights = WeightFunction.of(func, rewriter)
-        b = GraphBuilder()
-        new_weight, new_bias = _folded(conv, op, weights, b)
         weight, suffix = weight_name(conv.operands[1]), weight_name(op.operands[2]).rpartition(".")[0]
         bias = weight_name(conv.extra) if conv.extra is not None else f"{weight.rpartition('.')[0]}.bias"
+        weights, b = WeightFunction.of(func, rewriter), GraphBuilder()
+        new_weight, new_bias = _folded(conv, op, weights, b)
         weights.append(b.ops)
-        operands = [
-            conv.operands[0],
-            weights.derive(new_weight, f"{weight}|{suffix}"),
-            weights.derive(new_bias, f"{bias}|{suffix}"),
-        ]
+        derived = weights.derive({f"{weight}|{suffix}": new_weight, f"{bias}|{suffix}": new_bias})
         folded = ConvolutionOp.create(
-            operands=operands, result_types=[op.results[0].type], properties=dict(conv.properties)
+            operands=[conv.operands[0], *derived], result_types=[op.results[0].type], properties=dict(conv.properties)
         )
         folded.location = conv.location
-        used = [*conv.operands[1:], *op.operands[1:]]
         rewriter.replace(op, [folded])
         rewriter.erase(conv)
-        weights.drop_unused(used)
 
 
-def _why_not_weights(values: list[SSAValue]) -> str | None:
-    for value in values:
-        func = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-        if not isinstance(value, BlockArgument) or not isinstance(func, FuncOp) or func.kinds[value.index] != "weight":
-            return "an operand is no weight"
-        if value.index in func.returned.updated:
-            return "the program updates a weight"
-    return None
+def _why_not_weights(func: Operation | None, values: Sequence[SSAValue]) -> str | None:
+    if not isinstance(func, FuncOp) or not all(map(is_weight, values)):
+        return "an operand is no weight"
+    updated = func.returned.updated
+    changes = bool(updated) and any(isinstance(v, BlockArgument) and v.index in updated for v in values)
+    return "the program updates a weight" if changes else None
 
 
 def _folded(
@@ -123,8 +116,8 @@ def _folded(
     """The new weight and bias, computed from the old ones in `@weights`."""
     narrow = type_of(conv.operands[1]).element
     wide = compute_type(narrow)
-    weight, variance, mean = map(weights.argument, (conv.operands[1], norm.operands[2], norm.operands[1]))
-    affine = [weights.argument(v) for v in norm.operands[3:]]
+    weight, *bias = weights.arguments(conv.operands[1:])
+    mean, variance, *affine = weights.arguments(norm.operands[1:])
     lifted = b.call("add", variance, b.constant(norm.eps.value.data, wide), element=wide)
     if affine:
         scale = b.call("div", affine[0], b.call("sqrt", lifted, element=wide), element=wide)
@@ -134,10 +127,7 @@ def _folded(
     dims = [1] * type_of(weight).rank
     dims[channel_axis] = dims_of(scale)[0]
     new_weight = b.call("mul", weight, b.reshape(scale, tuple(dims), wide), element=narrow)
-    if conv.extra is None:
-        centred = b.call("neg", mean, element=wide)
-    else:
-        centred = b.call("sub", weights.argument(conv.extra), mean, element=wide)
+    centred = b.call("sub", bias[0], mean, element=wide) if bias else b.call("neg", mean, element=wide)
     new_bias = b.call("mul", centred, scale, element=wide if affine[1:] else narrow)
     if affine[1:]:
         new_bias = b.call("add", new_bias, affine[1], element=narrow)
