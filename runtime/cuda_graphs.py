@@ -19,6 +19,9 @@ class CudaGraphDriver:
         self._pool = torch.cuda.graph_pool_handle()
         self._side = torch.cuda.Stream(device)
 
+    def caller_records(self) -> bool:
+        return torch.cuda.is_current_stream_capturing()
+
     def record(self, body: Callable[[int], None]) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph(keep_graph=True)
         current = torch.cuda.current_stream(self._side.device)

@@ -78,6 +78,10 @@ def steps_to_update(call: BoundCall, patched: Sequence[int], tensors: Tensors) -
 class GraphDriver(Protocol):
     """What recording needs of CUDA."""
 
+    def caller_records(self) -> bool:
+        """Whether the caller is recording a graph of its own: then calls are launched plainly, into that graph."""
+        ...
+
     def record(self, body: Callable[[int], None]) -> Any:
         """Run the body with a capturing stream; the recorded graph."""
         ...

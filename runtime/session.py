@@ -102,11 +102,15 @@ class Session:
 
     def _replayed(self, key: Key, entry: _Entry, values: Values) -> list[Value] | None:
         """The results by way of a graph, or None where the call has to be launched plainly."""
-        if not entry.may_record or entry.runs == 0 or torch.cuda.is_current_stream_capturing():
+        if not entry.may_record or entry.runs == 0:
+            return None
+        if self._driver is None:
+            self._driver = self._make_driver(self._target.device)
+        if self._driver.caller_records():
             return None
         recorded = self._graphs.get(key)
         if recorded is None:
-            recorded = self._record(entry, values)
+            recorded = self._record(entry, self._driver, values)
             if recorded is None:
                 return None
             self._graphs.put(key, recorded)
@@ -117,11 +121,9 @@ class Session:
             entry.may_record = entry.refusals < MAX_REFUSALS
         return results
 
-    def _record(self, entry: _Entry, values: Values) -> RecordedCall | None:
-        if self._driver is None:
-            self._driver = self._make_driver(self._target.device)
+    def _record(self, entry: _Entry, driver: GraphDriver, values: Values) -> RecordedCall | None:
         try:
-            return RecordedCall(entry.call.plan, self._target, self._driver, values)
+            return RecordedCall(entry.call.plan, self._target, driver, values)
         except RuntimeError as error:
             entry.may_record = False
             warnings.warn(
