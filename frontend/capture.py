@@ -1,0 +1,206 @@
+"""Capture: from a PyTorch program and example inputs to records that hold at all sizes for which their checks hold.
+
+The program is traced at sizes of our choice (`sizes.py`). A trace is taken if the model accepts these sizes and the
+example's sizes pass every check of it: then the example goes the same way through the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from dlcb.dialects.shape.expr import sym
+from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.frontend.inputs import Dynamic, fixed_symbols, named_dims, read_arguments
+from dlcb.frontend.records import Captured, Pin
+from dlcb.frontend.relax import blamed_symbols, relaxed_checks
+from dlcb.frontend.run import Run, Session
+from dlcb.frontend.sizes import Choice, Plan, equal_groups, numbers_of, plan_sizes
+from dlcb.frontend.tracker import Check
+
+
+def capture(
+    program: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic: Dynamic = "auto",
+) -> Captured:
+    """Trace a module or function. Raises `UserError` where the example itself fails, `UnsupportedError` for what it can't trace."""
+    arguments = read_arguments(program, args, kwargs or {})
+    if isinstance(program, torch.nn.Module) and program.training:
+        raise UserError(f"{type(program).__name__} is in training mode; call .eval() first")
+    session = Session(program, arguments)
+    search = _Search(session, fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic))
+    plan, run = search.find()
+    return Captured(
+        name=getattr(program, "__name__", type(program).__name__),
+        inputs=run.inputs,
+        weights=run.weights,
+        records=run.records,
+        outputs=run.outputs,
+        checks=relaxed_checks(session, plan, run) + search.equalities(),
+        pins=search.pins(),
+        updates=run.updates,
+        aliases=run.aliases,
+        traced=run.traced,
+        result_dims=run.result_dims,
+        in_spec=arguments.spec,
+        out_spec=run.out_spec,
+    )
+
+
+class _Refusal(Exception):
+    """The model does not accept these sizes, or the example goes another way. `symbols`: those to blame, if known."""
+
+    def __init__(self, reason: str, symbols: frozenset[str] = frozenset()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.symbols = symbols
+
+
+class _Search:
+    """Finds sizes that the model accepts, with as few pins as it can."""
+
+    def __init__(self, session: Session, fixed: dict[str, str], named: dict[str, list[str]]) -> None:
+        self._session = session
+        self._example = session.arguments.example_sizes
+        self._reasons = dict(fixed)
+        self._named = named
+        self._taken = numbers_of(session.program)
+        self._example_run: Run | None = None
+
+    def find(self) -> tuple[Plan, Run]:
+        while True:
+            refusal = None
+            for choice in self._choices():
+                try:
+                    return self._accepted(self._plan(self._reasons, choice))
+                except _Refusal as error:
+                    refusal = error if refusal is None or error.symbols else refusal
+            assert refusal is not None
+            if refusal.symbols:
+                self._pin(refusal.symbols, refusal.reason)
+            elif (found := self._pin_one(refusal.reason)) is not None:
+                return found
+            else:
+                return self._pin_all_but_some(refusal.reason)
+
+    def _choices(self) -> list[Choice]:
+        together = tuple(frozenset(group) for group in self._named.values())
+        equal = tuple(self._equal_groups())
+        return [Choice(groups, multiples) for multiples in (False, True) for groups in (together, equal)]
+
+    def pins(self) -> list[Pin]:
+        return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self._reasons.items()]
+
+    def equalities(self) -> list[Check]:
+        """What the user said by giving one name to several dims."""
+        return [
+            Check("eq", sym(other), sym(first), f"dynamic calls both '{name}'")
+            for name, (first, *others) in self._named.items()
+            for other in others
+        ]
+
+    def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
+        return plan_sizes(self._example, pinned, choice, self._taken)
+
+    def _equal_groups(self) -> list[frozenset[str]]:
+        return equal_groups({name: size for name, size in self._example.items() if name not in self._reasons})
+
+    def _pin(self, symbols: frozenset[str], reason: str) -> None:
+        named = {symbol: name for name, group in self._named.items() for symbol in group}
+        for symbol in sorted(symbols):
+            if symbol in named:
+                text = self._session.arguments.text_of(symbol)
+                raise UserError(f"dynamic lets {text} vary ('{named[symbol]}'), which the program refuses: {reason}")
+            self._reasons[symbol] = reason
+
+    def _pin_one(self, reason: str) -> tuple[Plan, Run] | None:
+        """A run with one more dim, or dims of one size, at the example's size."""
+        groups = self._equal_groups()
+        separate, equal, *_ = self._choices()
+        singles = [(frozenset({name}), separate) for group in groups for name in sorted(group)]
+        for symbols, choice in [*singles, *((group, equal) for group in groups)]:
+            try:
+                found = self._accepted(self._plan(symbols | self._reasons.keys(), choice))
+            except _Refusal:
+                continue
+            self._pin(symbols, reason)
+            return found
+        return None
+
+    def _pin_all_but_some(self, reason: str) -> tuple[Plan, Run]:
+        """From the example's sizes, free what can be freed: dims of one size together, else one by one."""
+        pinned = frozenset(self._example)
+        why = dict.fromkeys(pinned - self._reasons.keys(), reason)
+        best = self._example_plan(), self._example_sizes()
+        freed: list[frozenset[str]] = []
+        for group in self._equal_groups():
+            for symbols in (group, *(frozenset({name}) for name in sorted(group) if len(group) > 1)):
+                if not symbols <= pinned:
+                    continue
+                try:
+                    best = self._freed(pinned - symbols, (*freed, symbols))
+                except _Refusal as refusal:
+                    why |= dict.fromkeys(symbols, refusal.reason)
+                else:
+                    pinned -= symbols
+                    freed.append(symbols)
+        for symbol in sorted(pinned - self._reasons.keys()):
+            self._pin(frozenset({symbol}), why[symbol])
+        return best
+
+    def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> tuple[Plan, Run]:
+        try:
+            return self._accepted(self._plan(pinned, Choice(groups)))
+        except _Refusal:
+            return self._accepted(self._plan(pinned, Choice(groups, multiples=True)))
+
+    def _accepted(self, plan: Plan) -> tuple[Plan, Run]:
+        """The run, if the model accepts these sizes and the example passes all checks of it."""
+        try:
+            run = self._session.run(plan)
+        except InternalError:
+            raise
+        except Exception as error:
+            if isinstance(error, UnsupportedError) or plan.pinned == self._example.keys():
+                self._example_sizes()
+            raise _Refusal(f"{_first_line(error)} ({self._session.line})") from error
+        if plan.pinned != self._example.keys():
+            broken = next(self._broken(run), None)
+            if broken is not None:
+                raise _Refusal(broken.text, frozenset(blamed_symbols(broken, plan, run)))
+        return plan, run
+
+    def _example_plan(self) -> Plan:
+        return Plan(self._example, frozenset(self._reasons))
+
+    def _example_sizes(self) -> Run:
+        """The run at the example's own sizes."""
+        if self._example_run is None:
+            try:
+                self._example_run = self._session.run(self._example_plan())
+            except (InternalError, UnsupportedError):
+                raise
+            except Exception as error:
+                raise UserError(
+                    f"the program fails on its example inputs: {_first_line(error)} ({self._session.line})"
+                ) from error
+        return self._example_run
+
+    def _broken(self, run: Run) -> Iterator[Check]:
+        """Checks of a run that the example does not pass."""
+        if all(check.free <= self._example.keys() for check in run.checks):
+            yield from (check for check in run.checks if not check.holds(self._example))
+            return
+        there = self._example_sizes().checks
+        yield from (
+            check for check, other in zip(run.checks, there, strict=False) if check.condition is not other.condition
+        )
+        yield from run.checks[len(there) :]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,122 @@
+"""Memory in value semantics: which value a tensor has at the moment it is read, however it was written.
+
+Tensors that share memory share a `Storage`, whose `value` is the content of its base tensor. A view knows its parent
+and the step from it. Writing through a view writes the parent's changed value, up to the base, and makes the storage's
+version one more; a view whose value is of an older version is made again from its parent when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from dlcb.errors import UnsupportedError
+from dlcb.frontend.records import Value
+
+Dims = Sequence[int]
+
+_SHAPE_VIEWS = frozenset(
+    {"view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "view_as", "reshape_as", "atleast_1d"}
+)
+
+
+_OTHERWISE = "through another one, with which it shares memory in a way that DLCB does not follow"
+
+
+class Emit(Protocol):
+    """Records an op of one result."""
+
+    def __call__(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], like: torch.Tensor) -> Value: ...
+
+
+@dataclass(eq=False, slots=True)
+class Storage:
+    value: Value
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """view = op(parent, *args, **kwargs)."""
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+@dataclass(eq=False, slots=True)
+class State:
+    """One tensor of the program. Without a step it is its storage's base, or, with a parent, the same tensor again."""
+
+    tensor: torch.Tensor
+    storage: Storage
+    value: Value
+    version: int = 0
+    parent: State | None = None
+    step: Step | None = None
+    opaque: bool = False
+    """Shares memory in a way that is not known as a step from a parent."""
+    dims: tuple[int, ...] | None = None
+    """Its sizes as tracked ints, once someone asked."""
+
+
+class Memory:
+    """The tensors of one trace. `emit` records an op, `operand` gives the sizes of a tensor as operands of a record."""
+
+    def __init__(self, emit: Emit, sizes: Callable[[State], tuple[Any, ...]]) -> None:
+        self._emit = emit
+        self._sizes = sizes
+        self._states: dict[int, State] = {}
+
+    def find(self, tensor: torch.Tensor) -> State | None:
+        return self._states.get(id(tensor))
+
+    def add(self, state: State) -> State:
+        self._states[id(state.tensor)] = state
+        return state
+
+    def read(self, state: State) -> Value:
+        if state.version != state.storage.version:
+            state.value = self._again(state)
+            state.version = state.storage.version
+        return state.value
+
+    def write(self, state: State, value: Value, line: str) -> None:
+        if state.opaque:
+            raise UnsupportedError(f"writing a tensor that is read {_OTHERWISE}: {line}")
+        if state.parent is None:
+            state.storage.value = value
+            state.storage.version += 1
+        else:
+            self.write(state.parent, self._written_back(state, state.parent, value, line), line)
+        state.value = value
+        state.version = state.storage.version
+
+    def _again(self, state: State) -> Value:
+        if state.opaque:
+            raise UnsupportedError(f"reading a tensor of {list(state.value.shape)} that was written {_OTHERWISE}")
+        if state.parent is None:
+            return state.storage.value
+        parent = self.read(state.parent)
+        if state.step is None:
+            return parent
+        return self._emit(state.step.op, (parent, *state.step.args), state.step.kwargs, state.tensor)
+
+    def _written_back(self, view: State, parent: State, value: Value, line: str) -> Value:
+        """The parent's value once its view has this one."""
+        step = view.step
+        if step is None:
+            return value
+        if step.op in _SHAPE_VIEWS:
+            return self._emit("view", (value, self._sizes(parent)), {}, parent.tensor)
+        if step.op == "permute":
+            (order,) = step.args
+            inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
+            return self._emit("permute", (value, inverse), {}, parent.tensor)
+        if step.op in ("select", "slice"):
+            args = (self.read(parent), value, *step.args)
+            return self._emit(f"{step.op}_scatter", args, step.kwargs, parent.tensor)
+        raise UnsupportedError(f"writing through a view made by {step.op}: {line}")

@@ -1,0 +1,130 @@
+"""The arguments of a program: leaves with names, and symbols for what may vary."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dlcb.errors import UnsupportedError, UserError
+from dlcb.frontend import torch_private as private
+
+Dynamic = str | bool | Mapping[str, Any]
+"""`"auto"`, `False`, or which dims may vary: `{"x": {0: "batch"}}`; dims of one symbol name are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One leaf of the arguments. `kind` is tensor, int or constant."""
+
+    name: str
+    kind: str
+    example: Any
+    symbols: tuple[str, ...]
+    """A symbol for each size of a tensor, or for the int."""
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        if self.kind == "tensor":
+            return tuple(self.example.shape)
+        return (self.example,) if self.kind == "int" else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    leaves: Sequence[Argument]
+    spec: private.TreeSpec
+
+    @property
+    def example_sizes(self) -> dict[str, int]:
+        """The example's value of every symbol. Ints stand first: of equal values the int is to be the smaller in the trace."""
+        ordered = sorted(self.leaves, key=lambda leaf: leaf.kind != "int")
+        return {s: n for leaf in ordered for s, n in zip(leaf.symbols, leaf.sizes, strict=True)}
+
+    def text_of(self, symbol: str) -> str:
+        """`x.shape[0]` for the symbol of a size."""
+        for leaf in self.leaves:
+            if symbol in leaf.symbols:
+                return leaf.name if leaf.kind == "int" else f"{leaf.name}.shape[{leaf.symbols.index(symbol)}]"
+        return symbol
+
+
+def read_arguments(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    parameters = _parameters(program)
+    leaves, spec = private.flatten_with_paths((tuple(args), dict(kwargs)))
+    taken: set[str] = set()
+    return Arguments([_argument(_name(path, parameters), leaf, taken) for path, leaf in leaves], spec)
+
+
+def _parameters(program: Callable[..., Any]) -> list[tuple[str, bool]]:
+    """Names of the positional parameters, and whether it is the starred one."""
+    function = program.forward if isinstance(program, torch.nn.Module) else program
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [(p.name, p.kind is p.VAR_POSITIONAL) for p in found if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+
+
+def _name(path: list[Any], parameters: list[tuple[str, bool]]) -> str:
+    is_keyword, first, *rest = path
+    if is_keyword:
+        words = [first]
+    elif first < len(parameters) and not parameters[first][1]:
+        words = [parameters[first][0]]
+    elif parameters and parameters[-1][1]:
+        words = [parameters[-1][0], first - len(parameters) + 1]
+    else:
+        words = ["arg", first]
+    return re.sub(r"\W+", "_", "_".join(map(str, [*words, *rest])))
+
+
+def _argument(name: str, leaf: Any, taken: set[str]) -> Argument:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    if isinstance(leaf, torch.Tensor):
+        if leaf.is_sparse or leaf.is_quantized or leaf.is_complex() or leaf.is_nested:
+            raise UnsupportedError(
+                f"argument {name}: a tensor of {leaf.dtype}, {leaf.layout}; DLCB takes dense, real tensors"
+            )
+        symbols = tuple(f"{name}_{dim}" for dim in range(leaf.dim()))
+        taken.update(symbols)
+        return Argument(name, "tensor", leaf, symbols)
+    if type(leaf) is int and leaf >= 0:
+        return Argument(name, "int", leaf, (name,))
+    if leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device)):
+        return Argument(name, "constant", leaf, ())
+    raise UnsupportedError(f"argument {name} is a {type(leaf).__name__}; pass the tensors in it")
+
+
+def fixed_symbols(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:
+    """The symbols that the user does not let vary, each with the reason."""
+    if dynamic == "auto" or dynamic is True:
+        return {}
+    every = dict.fromkeys(arguments.example_sizes, "dynamic=False" if dynamic is False else "not named in dynamic")
+    for symbol in (s for group in named_dims(arguments, dynamic).values() for s in group):
+        del every[symbol]
+    return every
+
+
+def named_dims(arguments: Arguments, dynamic: Dynamic) -> dict[str, list[str]]:
+    """For each name that the user gave: the symbols it stands for. The first is the one the others are equal to."""
+    if not isinstance(dynamic, Mapping):
+        return {}
+    leaves = {leaf.name: leaf for leaf in arguments.leaves}
+    groups: dict[str, list[str]] = {}
+    for argument, dims in dynamic.items():
+        if argument not in leaves or not leaves[argument].symbols:
+            known = [name for name, leaf in leaves.items() if leaf.symbols]
+            raise UserError(f"dynamic names '{argument}'; the arguments with sizes are {known}")
+        symbols = leaves[argument].symbols
+        for dim, name in dims.items() if isinstance(dims, Mapping) else [(0, dims)]:
+            if not -len(symbols) <= dim < len(symbols):
+                raise UserError(f"dynamic names dim {dim} of '{argument}', which has {len(symbols)} dims")
+            groups.setdefault(str(name), []).append(symbols[dim])
+    return groups

@@ -1,0 +1,73 @@
+"""`range`, `len` and `math` for the time of a trace.
+
+Python has no hook there: `range` and `math` would use a tracked number unseen, and `len` would make a plain int of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dlcb.frontend.torch_private import FakeTensor
+from dlcb.frontend.tracked import pinned
+
+_TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
+_range = builtins.range
+_len = builtins.len
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    name: f
+    for name, f in vars(math).items()
+    if callable(f) and not name.startswith("_") and name not in _TRACKED_BY_MATH
+}
+
+
+class _RangeMeta(type):
+    def __call__(cls, *args: Any) -> range:
+        return _range(*[pinned(a, "range()") for a in args])
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _range)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, _range)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is _range
+
+    def __hash__(cls) -> int:
+        return hash(_range)
+
+
+class _Range(metaclass=_RangeMeta):
+    """Stands for `range`: makes real ranges, and is equal to `range` as a type."""
+
+
+def _tracking_len(sized: Any) -> int:
+    return sized.shape[0] if type(sized) is FakeTensor and sized.ndim else _len(sized)
+
+
+def _pinning(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    by = f"math.{name}()"
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*[pinned(a, by) for a in args], **kwargs)
+
+    return call
+
+
+_PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.items()}
+
+
+@contextmanager
+def tracking_python_numbers() -> Iterator[None]:
+    """`range` and `math` pin tracked numbers inside, and `len` of a tensor is one."""
+    vars(builtins).update(range=_Range, len=_tracking_len)
+    vars(math).update(_PINNING)
+    try:
+        yield
+    finally:
+        vars(builtins).update(range=_range, len=_len)
+        vars(math).update(_FUNCTIONS)

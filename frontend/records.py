@@ -1,0 +1,153 @@
+"""What capture hands on: inputs, weights, a list of records in value semantics, outputs.
+
+A record is one ATen operation at the boundary of torch's C functions. Its operands are `Value`s (tensors), `Expr`s
+(integers that depend on sizes), `Ratio`s (floats that do), and plain Python constants; lists are tuples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from dlcb.dialects.shape.expr import Expr
+from dlcb.frontend.torch_private import TreeSpec
+from dlcb.frontend.tracker import Check
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One tensor value."""
+
+    id: int
+    shape: tuple[int, ...]
+    """Traced sizes."""
+    dtype: torch.dtype
+
+    def __repr__(self) -> str:
+        return f"%{self.id}"
+
+
+@dataclass(slots=True)
+class Record:
+    """results = op(*args, **kwargs), by ATen's name and argument names."""
+
+    op: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    results: tuple[Value, ...]
+    line: str
+
+    def __repr__(self) -> str:
+        given = [*map(_text, self.args), *(f"{k}={_text(v)}" for k, v in self.kwargs.items())]
+        results = ", ".join(f"{v}:{list(v.shape)}" for v in self.results)
+        return f"{results} = {self.op}({', '.join(given)})  # {self.line}"
+
+
+def _text(operand: Any) -> str:
+    return f"({', '.join(map(_text, operand))})" if isinstance(operand, tuple) else str(operand)
+
+
+@dataclass(slots=True)
+class Input:
+    """One leaf of the arguments. `kind` is tensor, int, or constant (guarded by equality at the call)."""
+
+    name: str
+    kind: str
+    example: Any
+    value: Value | None = None
+    symbols: tuple[str, ...] = ()
+    """The symbol of each size of a tensor, or of the int."""
+
+
+@dataclass(slots=True)
+class Weight:
+    """A tensor the program reads that is no argument. `kind` is parameter, buffer or constant."""
+
+    name: str
+    kind: str
+    tensor: torch.Tensor
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A size of an input that keeps the example's value, and why."""
+
+    symbol: str
+    value: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The program writes the value into an input or a weight."""
+
+    target: Value
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An output shares memory with an input or weight (`of` is its value) or an earlier output (`of` is its index)."""
+
+    output: int
+    of: Value | int
+
+
+@dataclass(slots=True)
+class Captured:
+    """A whole program, valid for all sizes for which its checks hold."""
+
+    name: str
+    inputs: list[Input]
+    weights: list[Weight]
+    records: list[Record]
+    outputs: list[Any]
+    """Flat leaves: `Value`, `Expr`, `Ratio` or a constant."""
+    checks: list[Check]
+    pins: list[Pin]
+    updates: list[Update]
+    aliases: list[Alias]
+    traced: dict[str, int]
+    """The traced value of every symbol."""
+    result_dims: dict[str, tuple[Value, int]]
+    """Symbols that stand for a size of a result: `%12_1` is size 1 of value 12."""
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                *(f"{i.value or i.name} = {i.kind} {i.name} {list(i.symbols) or i.example}" for i in self.inputs),
+                *(f"{w.value} = {w.kind} {w.name} {list(w.value.shape)}" for w in self.weights),
+                *map(str, self.records),
+                f"return {self.outputs}",
+                *(f"update {u.target} = {u.value}" for u in self.updates),
+                *(f"alias output {a.output} of {a.of}" for a in self.aliases),
+                *(f"check {c.condition}  # {c.text}" for c in self.checks),
+                *(f"pin {p.symbol} = {p.value}  # {p.reason}" for p in self.pins),
+            ]
+        )
+
+
+def result_dim_symbol(value: Value, dim: int) -> str:
+    return f"%{value.id}_{dim}"
+
+
+def operands_of(record: Record) -> list[Any]:
+    """Every leaf operand of a record."""
+    leaves: list[Any] = []
+
+    def walk(operand: Any) -> None:
+        if isinstance(operand, tuple):
+            for item in operand:  # pyright: ignore[reportUnknownVariableType]
+                walk(item)
+        elif isinstance(operand, Expr) or operand is not None:
+            leaves.append(operand)
+
+    walk(record.args)
+    walk(tuple(record.kwargs.values()))
+    return leaves

@@ -1,0 +1,170 @@
+"""Runs of one program at chosen sizes, and what they record."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dlcb.dialects.shape.expr import Expr
+from dlcb.errors import UnsupportedError
+from dlcb.frontend import torch_private as private
+from dlcb.frontend.functionalize import Storage
+from dlcb.frontend.inputs import Argument, Arguments
+from dlcb.frontend.python_numbers import tracking_python_numbers
+from dlcb.frontend.records import Alias, Input, Record, Update, Value, Weight
+from dlcb.frontend.sizes import Plan
+from dlcb.frontend.special import make_handlers
+from dlcb.frontend.trace import Trace
+from dlcb.frontend.tracked import symbol
+from dlcb.frontend.tracker import Check, Comparison, Ratio
+
+_NO_ANSWERS: Mapping[Comparison, bool] = {}
+
+_one_at_a_time = threading.RLock()
+"""A run replaces functions of `builtins` and `math`."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What one run recorded."""
+
+    inputs: list[Input]
+    weights: list[Weight]
+    records: list[Record]
+    outputs: list[Any]
+    out_spec: private.TreeSpec
+    updates: list[Update]
+    aliases: list[Alias]
+    checks: list[Check]
+    traced: dict[str, int]
+    result_dims: dict[str, tuple[Value, int]]
+
+
+class Session:
+    """One program with its arguments; fake twins of its weights are shared by all runs."""
+
+    def __init__(self, program: Callable[..., Any], arguments: Arguments) -> None:
+        self.program = program
+        self.arguments = arguments
+        self.line = "?"
+        """Where the last run was when it ended."""
+        self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
+        self._fake_mode = private.FakeTensorMode()
+        self._twins: dict[int, torch.Tensor] = {}
+        self._named = _named_tensors(program)
+        self._handlers = make_handlers()
+
+    def run(self, plan: Plan, answers: Mapping[Comparison, bool] = _NO_ANSWERS) -> Run:
+        """Run the program at the plan's sizes; `answers` to comparisons of sizes hold whatever these are."""
+        trace = Trace(self._fake_mode, self._twins, self._named, self._handlers, answers)
+        inputs: list[Input] = []
+        leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
+        args, kwargs = private.unflatten(leaves, self.arguments.spec)
+        try:
+            with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
+                with tracking_python_numbers(), self._fake_mode, trace:
+                    result = self.program(*args, **kwargs)
+            return self._finish(trace, inputs, result)
+        finally:
+            self.line = trace.line
+            trace.tracker.active = False
+
+    def _leaf(self, trace: Trace, argument: Argument, plan: Plan, inputs: list[Input]) -> Any:
+        """An argument of the run: a fake tensor, a tracked int, or the constant itself."""
+        given = Input(argument.name, argument.kind, argument.example, None, argument.symbols)
+        inputs.append(given)
+        sizes = [plan.values[name] for name in argument.symbols]
+        trace.tracker.traced |= dict(zip(argument.symbols, sizes, strict=True))
+        dims = tuple(
+            size if name in plan.pinned else symbol(trace.tracker, name, size, argument.kind == "tensor")
+            for name, size in zip(argument.symbols, sizes, strict=True)
+        )
+        if argument.kind == "int":
+            return dims[0]
+        if argument.kind == "constant":
+            return argument.example
+        with self._fake_mode:
+            fake = torch.empty(sizes, dtype=argument.example.dtype, device=argument.example.device)
+        given.value = trace.add_base(fake, dims).value
+        return fake
+
+    def _finish(self, trace: Trace, inputs: list[Input], result: Any) -> Run:
+        leaves, out_spec = private.flatten(result)
+        outputs = [self._output(trace, leaf) for leaf in leaves]
+        return Run(
+            inputs=inputs,
+            weights=list(trace.weights.values()),
+            records=trace.records,
+            outputs=outputs,
+            out_spec=out_spec,
+            updates=[Update(base, storage.value) for base, storage in trace.bases.items() if storage.version],
+            aliases=list(_aliases(trace, leaves)),
+            checks=trace.tracker.checks,
+            traced=trace.tracker.traced,
+            result_dims=trace.result_dims,
+        )
+
+    def _output(self, trace: Trace, leaf: Any) -> Any:
+        recorded = trace.operand(trace.fake(leaf))
+        if recorded is None or isinstance(recorded, _OUTPUTS):
+            return recorded
+        raise UnsupportedError(f"the program returns a {type(leaf).__name__}; return the tensors in it")
+
+    @contextmanager
+    def _unchanged_modules(self) -> Iterator[None]:
+        """Undo what the run assigns to attributes of modules; a tensor there would be state that DLCB does not keep."""
+        before = [(module, space, dict(space)) for module in self._modules for space in _spaces(module)]
+        try:
+            yield
+            for module, space, saved in before:
+                _refuse_new_tensors(module, space, saved)
+        finally:
+            for _, space, saved in before:
+                if not _is_same(space, saved):
+                    space.clear()
+                    space.update(saved)
+
+
+_OUTPUTS = (Value, Expr, Ratio, bool, int, float, str, torch.dtype, torch.device)
+
+
+def _spaces(module: torch.nn.Module) -> list[dict[str, Any]]:
+    space = vars(module)
+    return [space, space["_parameters"], space["_buffers"], space["_modules"]]
+
+
+def _is_same(space: dict[str, Any], saved: dict[str, Any]) -> bool:
+    return len(space) == len(saved) and all(map(operator.is_, space.values(), saved.values()))
+
+
+def _refuse_new_tensors(module: torch.nn.Module, space: dict[str, Any], saved: dict[str, Any]) -> None:
+    if _is_same(space, saved):
+        return
+    for name, value in space.items():
+        if isinstance(value, torch.Tensor) and saved.get(name) is not value:
+            raise UnsupportedError(
+                f"forward assigns a tensor to '{name}' of {type(module).__name__}; write into it, or return it"
+            )
+
+
+def _named_tensors(program: Callable[..., Any]) -> dict[int, tuple[str, str]]:
+    if not isinstance(program, torch.nn.Module):
+        return {}
+    named = {id(tensor): (name, "buffer") for name, tensor in program.named_buffers()}
+    return named | {id(tensor): (name, "parameter") for name, tensor in program.named_parameters()}
+
+
+def _aliases(trace: Trace, leaves: list[Any]) -> Iterator[Alias]:
+    """Outputs that share memory with an input, a weight or an earlier output."""
+    owner: dict[Storage, Value | int] = {storage: value for value, storage in trace.bases.items()}
+    for index, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor):
+            of = owner.setdefault(trace.state(trace.fake(leaf)).storage, index)
+            if of is not index:
+                yield Alias(index, of)

@@ -1,0 +1,102 @@
+"""The sizes at which a program is traced.
+
+Sizes of the trace are primes, pairwise different, at least 2, in the order of the example's sizes, and no number that
+the model itself has: so no relation between sizes holds by accident. Where the model refuses them, dims that are equal
+in the example share a size, or sizes are multiples of the example's; where it still refuses, single dims keep the
+example's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import torch
+
+_SMALLEST = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Traced values of all symbols, and the symbols that keep the example's value."""
+
+    values: Mapping[str, int]
+    pinned: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How sizes are chosen."""
+
+    groups: tuple[frozenset[str], ...] = ()
+    """Symbols that share a size."""
+    multiples: bool = False
+    """Multiples of the example's sizes, not primes: for a model that divides a size."""
+
+
+def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice, taken: set[int]) -> Plan:
+    """Fresh sizes for all symbols that are not pinned."""
+    kept = frozenset(pinned)
+    used = taken | {example[name] for name in kept}
+    values = {name: example[name] for name in kept}
+    group_of = {name: group for group in choice.groups for name in group}
+    start = _SMALLEST
+    for name in sorted(example, key=example.__getitem__):
+        if name not in values:
+            factor = max(1, example[name]) if choice.multiples else 1
+            start = max(start, 1 if choice.multiples else example[name])
+            prime = next(p for p in _primes_from(start) if p * factor not in used)
+            start = prime + 1
+            used.add(prime * factor)
+            values |= dict.fromkeys(group_of.get(name, {name}) - kept, prime * factor)
+    return Plan(values, kept)
+
+
+def _primes_from(start: int) -> Iterator[int]:
+    n = start
+    while True:
+        if all(n % d for d in range(2, int(n**0.5) + 1)):
+            yield n
+        n += 1
+
+
+def equal_groups(example: Mapping[str, int]) -> list[frozenset[str]]:
+    """Symbols with equal example values, in order."""
+    groups: dict[int, list[str]] = {}
+    for name, size in example.items():
+        groups.setdefault(size, []).append(name)
+    return [frozenset(group) for group in groups.values()]
+
+
+def numbers_of(program: Callable[..., Any]) -> set[int]:
+    """Integers that a program mentions: in its code, its modules' attributes and configurations, its weights' sizes."""
+    found: set[int] = set()
+    if not isinstance(program, torch.nn.Module):
+        _numbers_of_code(getattr(program, "__code__", None), found)
+        return found
+    for tensor in (*program.parameters(), *program.buffers()):
+        found.update(tensor.shape)
+    for module in program.modules():
+        _numbers_of_code(type(module).forward.__code__, found)
+        for name, value in vars(module).items():
+            if not name.startswith("_"):
+                _numbers_in(value, found)
+    return found
+
+
+def _numbers_of_code(code: CodeType | None, found: set[int]) -> None:
+    if code is not None:
+        _numbers_in(code.co_consts, found)
+
+
+def _numbers_in(value: Any, found: set[int]) -> None:
+    if type(value) is int:
+        found.add(value)
+    elif type(value) in (tuple, list):
+        for item in value:
+            _numbers_in(item, found)
+    elif hasattr(value, "to_dict") and hasattr(value, "model_type"):
+        for item in vars(value).values():
+            _numbers_in(item, found)

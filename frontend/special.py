@@ -1,0 +1,238 @@
+"""Torch functions that capture treats on their own: sizes, conversions, in-place forms, constants, what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dlcb.errors import UnsupportedError
+from dlcb.frontend import torch_private as private
+from dlcb.frontend.indexing import INDEXING
+from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
+from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
+from dlcb.frontend.source import source_line
+from dlcb.frontend.trace import Handler, Handlers, Trace, ask
+from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned
+
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+
+
+# Sizes
+
+
+def _shape(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> TrackedSize:
+    return TrackedSize(trace.dims(args[0]))
+
+
+def _size(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    dims = trace.dims(args[0])
+    if dim is None:
+        return TrackedSize(dims)
+    func(*args, **kwargs)
+    return dims[pinned(dim, "a dimension")]
+
+
+def _numel(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
+    return TrackedSize(trace.dims(args[0])).numel()
+
+
+def _nbytes(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
+    return _numel(trace, func, args, kwargs) * args[0].element_size()
+
+
+def _len(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
+    return pinned(trace.dims(args[0])[0], "len()")
+
+
+# Conversions and aliases
+
+
+def _convert(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """`to` and its like: nothing, a change of dtype, or a copy."""
+    source = trace.fake(args[0])
+    others = tuple(map(trace.fake, args[1:]))
+    result = func(source, *others, **kwargs)
+    if not isinstance(result, torch.Tensor) or trace.memory.find(result) is not None:
+        return result
+    if result.device != source.device:
+        raise UnsupportedError(
+            f"{func.__name__}: {source_line()}: moves a tensor from {source.device} to {result.device}"
+        )
+    if result.dtype != source.dtype:
+        return trace.perform("to", torch.Tensor.to, (source, result.dtype), {})
+    return trace.perform("clone", torch.clone, (source,), {})
+
+
+def _alias(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    source = trace.fake(args[0])
+    trace.line = source_line()
+    result = func(source, *args[1:], **kwargs)
+    if trace.memory.find(result) is None:
+        trace.alias(result, source)
+    return result
+
+
+# Writing
+
+
+def _inplace(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """x.op_(…): the functional op, written into x."""
+    name = aten_name(func.__name__)
+    target = trace.fake(args[0])
+    functional = private.function_named(name[:-1])
+    if functional is None:
+        raise UnsupportedError(f"{name}: {source_line()}: there is no form of it that leaves its argument alone")
+    result = trace.perform(name[:-1], functional, (target, *args[1:]), kwargs)
+    if result.shape != target.shape or not torch.can_cast(result.dtype, target.dtype):
+        func(target, *map(trace.fake, args[1:]), **kwargs)
+    trace.assign(target, result)
+    return args[0]
+
+
+def _fill(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    target, value = trace.fake(args[0]), args[1] if len(args) > 1 else kwargs.get("value", 0)
+    if isinstance(value, torch.Tensor):
+        write(trace, target, value)
+    else:
+        trace.assign(target, trace.perform("full_like", torch.full_like, (target, value), {}))
+    return args[0]
+
+
+def _copy(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    write(trace, trace.fake(args[0]), args[1])
+    return args[0]
+
+
+def write(trace: Trace, target: torch.Tensor, source: torch.Tensor) -> None:
+    """target.copy_(source), with broadcasting."""
+    fake = trace.fake(source)
+    if fake.dtype != target.dtype:
+        fake = trace.perform("to", torch.Tensor.to, (fake, target.dtype), {})
+    if fake.shape != target.shape:
+        fake = trace.perform("expand", torch.Tensor.expand, (fake, trace.dims(target)), {})
+    trace.assign(target, fake)
+
+
+def _out(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """op(…, out=x)."""
+    target = trace.fake(kwargs["out"])
+    if not isinstance(target, torch.Tensor):
+        raise UnsupportedError(f"{func.__name__}: {source_line()}: more than one tensor is given as out")
+    name = aten_name(func.__name__)
+    result = trace.perform(name, func, args, {key: value for key, value in kwargs.items() if key != "out"})
+    if result.shape != target.shape:
+        raise UnsupportedError(
+            f"{name}: {trace.line}: out has sizes {list(target.shape)} and would be resized to {list(result.shape)}"
+        )
+    trace.assign(target, result)
+    return kwargs["out"]
+
+
+def _reshaping_in_place(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    raise UnsupportedError(f"{func.__name__}: {source_line()}: changes more of a tensor in place than its elements")
+
+
+# Constants
+
+
+def _tensor(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """torch.tensor(data): a scalar stays a number; more elements become a weight."""
+    data, *others = args
+    dtype = kwargs.get("dtype", others[0] if others else None)
+    if isinstance(data, torch.Tensor):
+        return (
+            data if func.__name__ in ("as_tensor", "asarray") and dtype in (None, data.dtype) else data.to(dtype=dtype)
+        )
+    if isinstance(data, (int, float)):
+        return _scalar(trace, data, dtype)
+    if isinstance(data, (list, tuple)) and any(type(item) in (TrackedInt, TrackedFloat) for item in data):
+        return trace.perform("stack", torch.stack, ([_scalar(trace, item, dtype) for item in data],), {})
+    with private.real_tensors():
+        real = func(data, *others, **{**kwargs, "device": "cpu"})
+    return trace.fake(real)
+
+
+def _scalar(trace: Trace, value: float, dtype: torch.dtype | None) -> torch.Tensor:
+    if dtype is None:
+        dtype = (
+            torch.bool
+            if isinstance(value, bool)
+            else torch.int64
+            if isinstance(value, int)
+            else torch.get_default_dtype()
+        )
+    return trace.perform("scalar_tensor", torch.scalar_tensor, (value,), {"dtype": dtype})
+
+
+# Refusals
+
+
+def _refusing(condition: Callable[[Args, Kwargs], Any], why: str, name: str) -> Handler:
+    def handler(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+        if condition(args, kwargs):
+            raise UnsupportedError(f"{name}: {source_line()}: {why}")
+        return trace.perform(name, func, args, kwargs)
+
+    return handler
+
+
+def _drops(args: Args, kwargs: Kwargs) -> bool:
+    return bool(
+        (args[1] if len(args) > 1 else kwargs.get("p", 0.5))
+        and (args[2] if len(args) > 2 else kwargs.get("train", True))
+    )
+
+
+def _attends_with_dropout(args: Args, kwargs: Kwargs) -> bool:
+    return bool(args[4] if len(args) > 4 else kwargs.get("dropout_p", 0.0))
+
+
+def _updates_statistics(args: Args, kwargs: Kwargs) -> bool:
+    return (
+        bool(args[5] if len(args) > 5 else kwargs.get("training")) and (args[3] if len(args) > 3 else None) is not None
+    )
+
+
+def _has_one_argument(args: Args, kwargs: Kwargs) -> bool:
+    return len(args) + len(kwargs) == 1
+
+
+_RANDOMLY = "random numbers; call .eval() where they come from dropout"
+_STATISTICS = "updates its running statistics; call .eval()"
+
+REFUSING: dict[str, Handler] = {
+    **{name: _refusing(_drops, _RANDOMLY, name) for name in DROPOUTS},
+    "scaled_dot_product_attention": _refusing(_attends_with_dropout, _RANDOMLY, "scaled_dot_product_attention"),
+    "batch_norm": _refusing(_updates_statistics, _STATISTICS, "batch_norm"),
+    "instance_norm": _refusing(_updates_statistics, _STATISTICS, "instance_norm"),
+    "where": _refusing(_has_one_argument, "the number of its results depends on elements", "where"),
+}
+
+
+def make_handlers() -> Handlers:
+    special: dict[str, Handler] = {
+        "size": _size,
+        "numel": _numel,
+        "nelement": _numel,
+        "__len__": _len,
+        "fill_": _fill,
+        "zero_": _fill,
+        "copy_": _copy,
+        "tensor": _tensor,
+        "as_tensor": _tensor,
+        "asarray": _tensor,
+        **dict.fromkeys(NOT_RECORDED, ask),
+        **dict.fromkeys(CONVERSIONS, _convert),
+        **dict.fromkeys(ALIASING, _alias),
+        **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),
+        **INDEXING,
+        **PERMUTES,
+        **REFUSING,
+    }
+    getters: dict[str, Handler] = {"shape": _shape, "nbytes": _nbytes, "data": _alias, **PERMUTE_GETTERS}
+    return Handlers(special, getters, _inplace, _out)

@@ -1,0 +1,150 @@
+"""The one file that touches API of torch that is not public."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import BuiltinFunctionType, CellType, FunctionType
+from typing import Any
+
+import torch
+from torch._C import _is_any_autocast_enabled as is_any_autocast_enabled
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+__all__ = [
+    "FakeTensor",
+    "FakeTensorMode",
+    "TorchFunctionMode",
+    "TreeSpec",
+    "flatten",
+    "flatten_with_paths",
+    "function_named",
+    "is_any_autocast_enabled",
+    "is_getter",
+    "is_python_function",
+    "quiet_fakes",
+    "real_tensors",
+    "storage_key",
+    "unflatten",
+    "without_dispatch",
+]
+
+TreeSpec = pytree.TreeSpec
+
+
+def flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
+    _register_dataclasses(tree)
+    return pytree.tree_flatten(tree)
+
+
+def unflatten(leaves: list[Any], spec: TreeSpec) -> Any:
+    return pytree.tree_unflatten(leaves, spec)
+
+
+def flatten_with_paths(tree: Any) -> tuple[list[tuple[list[Any], Any]], TreeSpec]:
+    """Leaves with their paths: indices, keys and attribute names."""
+    _register_dataclasses(tree)
+    leaves, spec = pytree.tree_flatten_with_path(tree)
+    return [([_key(k) for k in path], leaf) for path, leaf in leaves], spec
+
+
+def _key(entry: Any) -> Any:
+    return next(getattr(entry, name) for name in ("idx", "key", "name") if hasattr(entry, name))
+
+
+def _register_dataclasses(tree: Any) -> None:
+    """Make dataclasses of the user's known to torch's trees, as torch does for those of libraries."""
+    if isinstance(tree, (tuple, list)):
+        for item in tree:  # pyright: ignore[reportUnknownVariableType]
+            _register_dataclasses(item)
+    elif isinstance(tree, dict):
+        for item in tree.values():  # pyright: ignore[reportUnknownVariableType]
+            _register_dataclasses(item)
+    elif dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        if type(tree) not in pytree.SUPPORTED_NODES:
+            pytree.register_dataclass(type(tree))
+        for field in dataclasses.fields(tree):
+            _register_dataclasses(getattr(tree, field.name))
+
+
+def real_tensors() -> AbstractContextManager[Any]:
+    """Tensors made inside are real although a FakeTensorMode is on."""
+    return unset_fake_temporarily()
+
+
+@contextmanager
+def quiet_fakes() -> Iterator[None]:
+    """torch logs a traceback for every operation that fake tensors refuse; to capture that is an answer like others."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """Equal for tensors that share memory, while one of them lives."""
+    return tensor.untyped_storage()._cdata
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """The C function of this ATen name, as a method of tensors or a function on them."""
+    for place in (torch.Tensor, torch, torch._C._nn):
+        found = getattr(place, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+_DISPATCH_TESTS = dict.fromkeys(
+    ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"), _never
+)
+_TESTS = frozenset(_DISPATCH_TESTS)
+
+
+def without_dispatch(function: FunctionType) -> FunctionType:
+    """The same Python function of torch's, which runs its body instead of asking a mode first."""
+    copy = _clones.get(function)
+    return _clone(function) if copy is None else copy
+
+
+_clones: dict[FunctionType, FunctionType] = {}
+_globals: dict[int, dict[str, Any]] = {}
+
+
+def _clone(function: FunctionType) -> FunctionType:
+    space = _globals.get(id(function.__globals__))
+    if space is None:
+        space = _globals[id(function.__globals__)] = {**function.__globals__, **_DISPATCH_TESTS}
+    cells = function.__closure__
+    own = cells and tuple(CellType() if _is_dispatching(cell.cell_contents) else cell for cell in cells)
+    copy = FunctionType(function.__code__, space, function.__name__, function.__defaults__, own)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    _clones[function] = copy
+    for cell, new in zip(cells or (), own or (), strict=True):
+        if new is not cell:
+            new.cell_contents = without_dispatch(cell.cell_contents)
+    return copy
+
+
+def _is_dispatching(content: Any) -> bool:
+    """A function in a closure (often the function itself) that would ask a mode again."""
+    return isinstance(content, FunctionType) and not _TESTS.isdisjoint(content.__code__.co_names)
+
+
+def is_python_function(function: Any) -> bool:
+    return isinstance(function, FunctionType)
+
+
+def is_getter(function: Any) -> bool:
+    """`Tensor.shape.__get__` and its like."""
+    return getattr(function, "__name__", "") == "__get__" and not isinstance(function, BuiltinFunctionType)

@@ -1,0 +1,300 @@
+"""One run of a program's Python on fake tensors, recorded at the boundary of torch's C functions.
+
+The mode sees every call of a torch function. Python functions of torch's run again with the mode on, so that what they
+call is seen with sizes still tracked; a C function runs on the fakes and becomes one record. `special.py` has the
+functions that are treated on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from dlcb.dialects.shape.expr import Expr
+from dlcb.errors import UnsupportedError
+from dlcb.frontend import torch_private as private
+from dlcb.frontend.functionalize import Memory, State, Step, Storage
+from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, SYNCHRONIZING, aten_name
+from dlcb.frontend.records import Record, Value, Weight, result_dim_symbol
+from dlcb.frontend.source import source_line
+from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
+from dlcb.frontend.tracker import Comparison, Tracker
+
+Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+_SPECIAL_IN_PYTHON = frozenset({"__len__", "split"})
+"""Functions written in Python that are not run again but treated as if they were C functions."""
+
+_PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})
+
+
+class Trace(private.TorchFunctionMode):
+    """The records of one run. `named` finds the name and kind of a real tensor that is a parameter or buffer."""
+
+    def __init__(
+        self,
+        fake_mode: private.FakeTensorMode,
+        twins: dict[int, torch.Tensor],
+        named: dict[int, tuple[str, str]],
+        handlers: Handlers,
+        answers: Mapping[Comparison, bool],
+    ) -> None:
+        super().__init__()
+        self.fake_mode = fake_mode
+        self.tracker = Tracker(answers)
+        self.memory = Memory(self.emit, self.sizes)
+        self.records: list[Record] = []
+        self.weights: dict[int, Weight] = {}
+        self.result_dims: dict[str, tuple[Value, int]] = {}
+        self.bases: dict[Value, Storage] = {}
+        """The memory of inputs and weights, by the value they start with."""
+        self.line = "?"
+        self._twins = twins
+        self._named = named
+        self._handlers = handlers
+        self._storages: dict[int, Storage] = {}
+        self._values = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        handler = self._handlers.find(func)
+        return handler(self, func, args, kwargs or {})
+
+    def run_python(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The body of a Python function of torch's, with the mode on."""
+        with self:
+            return private.without_dispatch(func)(*args, **kwargs)
+
+    def perform(self, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a C function on the fakes and record it under this name."""
+        self.line = source_line()
+        if private.is_any_autocast_enabled():
+            raise UnsupportedError(
+                f"{name}: autocast is active ({self.line}); DLCB compiles the dtypes that the program states"
+            )
+        args = tuple(map(self.fake, args))
+        kwargs = {key: self.fake(value) for key, value in kwargs.items()}
+        record_args, record_kwargs = self._recorded(args, kwargs)
+        result = func(*args, **kwargs)
+        self._bind(name, result, record_args, record_kwargs, args)
+        return result
+
+    def emit(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], like: torch.Tensor) -> Value:
+        """Record an op of one result, whose traced sizes and dtype are those of a fake."""
+        value = self.new_value(like)
+        self.records.append(Record(op, args, kwargs, (value,), self.line))
+        return value
+
+    def new_value(self, like: torch.Tensor) -> Value:
+        self._values += 1
+        return Value(self._values, tuple(like.shape), like.dtype)
+
+    # Operands
+
+    def fake(self, operand: Any) -> Any:
+        """An operand with fakes for real tensors."""
+        kind = type(operand)
+        if kind in _PLAIN or kind is private.FakeTensor:
+            return operand
+        if isinstance(operand, torch.Tensor):
+            return self.weight(operand)
+        if kind is tuple or kind is list or kind is TrackedSize:
+            return kind(map(self.fake, operand))
+        if kind is slice:
+            return slice(self.fake(operand.start), self.fake(operand.stop), self.fake(operand.step))
+        return operand
+
+    def operand(self, operand: Any) -> Any:
+        """An operand as it is recorded."""
+        kind = type(operand)
+        if kind in _PLAIN:
+            return operand
+        if kind is private.FakeTensor:
+            return self.memory.read(self.state(operand))
+        if kind is TrackedInt:
+            return operand.expr
+        if kind is TrackedFloat:
+            return operand.ratio
+        if isinstance(operand, (tuple, list)):
+            return tuple(map(self.operand, operand))
+        return operand
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        first = next((key for key in FIRST_ARGUMENT if key in kwargs), None) if not args and kwargs else None
+        given = (*args, kwargs[first]) if first is not None else args
+        words = {
+            KEYWORDS.get(key, key): self.operand(value)
+            for key, value in kwargs.items()
+            if key not in DROPPED_KEYWORDS and key != first
+        }
+        return tuple(map(self.operand, given)), words
+
+    # Tensors
+
+    def state(self, tensor: torch.Tensor) -> State:
+        """What is known of a tensor; a real one becomes a weight."""
+        found = self.memory.find(tensor)
+        if found is not None:
+            return found
+        if isinstance(tensor, private.FakeTensor):
+            raise UnsupportedError(
+                f"a tensor of {list(tensor.shape)} comes from an operation that capture did not see: {source_line()}"
+            )
+        return self.state(self.weight(tensor))
+
+    def weight(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The fake twin of a real tensor."""
+        known = self.weights.get(id(tensor))
+        twin = self._twins.get(id(tensor))
+        if known is not None and twin is not None:
+            return twin
+        if twin is None:
+            twin = self._twins[id(tensor)] = self.fake_mode.from_tensor(tensor)
+        number = sum(weight.kind == "constant" for weight in self.weights.values())
+        name, kind = self._named.get(id(tensor), (f"const_{number}", "constant"))
+        state = self.add_base(twin, tuple(twin.shape))
+        self.weights[id(tensor)] = Weight(name, kind, tensor, state.value)
+        return twin
+
+    def add_base(self, fake: torch.Tensor, dims: tuple[int, ...] | None) -> State:
+        """A tensor with memory of its own: an input or a weight."""
+        value = self.new_value(fake)
+        storage = self._storages[private.storage_key(fake)] = self.bases[value] = Storage(value)
+        return self.memory.add(State(fake, storage, value, dims=dims))
+
+    def dims(self, tensor: torch.Tensor) -> tuple[int, ...]:
+        """The sizes of a tensor as tracked ints."""
+        return self._dims(self.state(tensor))
+
+    def sizes(self, state: State) -> tuple[Any, ...]:
+        return tuple(map(size_operand, self._dims(state)))
+
+    def _dims(self, state: State) -> tuple[int, ...]:
+        if state.dims is None:
+            state.dims = tuple(self._result_dim(state.value, dim, size) for dim, size in enumerate(state.tensor.shape))
+        return state.dims
+
+    def _result_dim(self, value: Value, dim: int, size: int) -> int:
+        name = result_dim_symbol(value, dim)
+        self.result_dims[name] = (value, dim)
+        return symbol(self.tracker, name, size)
+
+    # Results
+
+    def _bind(
+        self, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fakes: tuple[Any, ...]
+    ) -> None:
+        if isinstance(result, torch.Tensor):
+            if self.memory.find(result) is None:
+                value = self.emit(name, args, kwargs, result)
+                self._place(result, value, name, args, kwargs, fakes)
+            return
+        tensors = [r for r in result if isinstance(r, torch.Tensor)] if isinstance(result, (tuple, list)) else []
+        if tensors:
+            values = tuple(map(self.new_value, tensors))
+            self.records.append(Record(name, args, kwargs, values, self.line))
+            for tensor, value in zip(tensors, values, strict=True):
+                self._place(tensor, value, name, (), {}, ())
+
+    def _place(
+        self,
+        tensor: torch.Tensor,
+        value: Value,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        fakes: tuple[Any, ...],
+    ) -> None:
+        """Find the memory of a result: its own, or that of an operand."""
+        key = private.storage_key(tensor)
+        first = fakes[0] if fakes else None
+        if key not in self._storages:
+            storage = self._storages[key] = Storage(value)
+            self.memory.add(State(tensor, storage, value))
+        elif isinstance(first, torch.Tensor) and private.storage_key(first) == key:
+            parent = self.state(first)
+            step = Step(name, args[1:], kwargs)
+            self.memory.add(State(tensor, parent.storage, value, parent.storage.version, parent, step))
+        else:
+            storage = self._storages[key]
+            self.memory.add(State(tensor, storage, value, storage.version, opaque=True))
+
+    def alias(self, fake: torch.Tensor, of: torch.Tensor) -> None:
+        """Another tensor object for the same tensor."""
+        state = self.state(of)
+        value = self.memory.read(state)
+        self.memory.add(State(fake, state.storage, value, state.storage.version, parent=state, dims=state.dims))
+
+    def assign(self, target: torch.Tensor, fake: torch.Tensor) -> None:
+        """target.copy_(fake), for a fake of the target's sizes."""
+        if fake.dtype != target.dtype:
+            fake = self.perform("to", torch.Tensor.to, (fake, target.dtype), {})
+        self.memory.write(self.state(target), self.memory.read(self.state(fake)), self.line)
+
+
+def size_operand(size: int) -> int | Expr:
+    return expr_of(size) if type(size) is TrackedInt else size
+
+
+class Handlers:
+    """Which handler treats a torch function; found once for each function."""
+
+    def __init__(
+        self, special: dict[str, Handler], getters: dict[str, Handler], inplace: Handler, out: Handler
+    ) -> None:
+        self._special = special
+        self._getters = getters
+        self._inplace = inplace
+        self._out = out
+        self._found: dict[Any, Handler] = {}
+
+    def find(self, func: Any) -> Handler:
+        handler = self._found.get(func)
+        if handler is None:
+            handler = self._found[func] = self._choose(func)
+        return handler
+
+    def _choose(self, func: Any) -> Handler:
+        if private.is_getter(func):
+            return self._getters.get(func.__self__.__name__, ask)
+        name = aten_name(func.__name__)
+        if private.is_python_function(func) and name not in _SPECIAL_IN_PYTHON:
+            return Trace.run_python
+        if name in self._special:
+            return self._special[name]
+        if name in SYNCHRONIZING:
+            return _refuse_synchronizing
+        if name.rstrip("_") in RANDOM:
+            return _refuse_random
+        if name.endswith("_") and not name.startswith("__"):
+            return self._inplace
+        return self._operation(name)
+
+    def _operation(self, name: str) -> Handler:
+        def operation(trace: Trace, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if kwargs and kwargs.get("out") is not None:
+                return self._out(trace, func, args, kwargs)
+            return trace.perform(name, func, args, kwargs)
+
+        return operation
+
+
+def ask(trace: Trace, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A question about a tensor whose answer needs no record."""
+    return func(*args, **kwargs)
+
+
+def _refuse_synchronizing(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    raise UnsupportedError(
+        f"{func.__name__}: {source_line()}: Python would wait for elements of a tensor; DLCB compiles programs whose"
+        " sizes and branches do not depend on elements"
+    )
+
+
+def _refuse_random(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    raise UnsupportedError(
+        f"{func.__name__}: {source_line()}: random numbers; call .eval() where they come from dropout"
+    )

@@ -1,0 +1,87 @@
+"""What a trace assumed about sizes: comparisons it relied on and numbers it used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlcb.dialects.shape.bounds import is_nonneg, is_positive
+from dlcb.dialects.shape.expr import Expr, const, evaluate, sub
+from dlcb.dialects.shape.requirement import REQUIREMENTS, Require
+from dlcb.frontend.source import source_line
+
+Comparison = tuple[str, Expr, Expr]
+"""A question the program asked: eq, lt or le, and its two sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Require):
+    """A relation between sizes that must hold for the trace to be the program."""
+
+    comparison: Comparison | None = None
+    """The question whose answer it keeps; None where the program used the number itself (`rhs` is the traced value)."""
+
+    @property
+    def answer(self) -> bool:
+        """What the program was told."""
+        return self.comparison is not None and self.kind == self.comparison[0]
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        return bool(evaluate(self.condition, values))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A float operand that is `numerator / denominator`, rounded once."""
+
+    numerator: Expr
+    denominator: int
+
+
+class Tracker:
+    """The checks of one trace, and the traced value of every symbol. Once inactive it records nothing: numbers that
+    outlive their trace are plain ones."""
+
+    def __init__(self, answers: Mapping[Comparison, bool]) -> None:
+        """`answers` are given to the program whatever its sizes are."""
+        self.traced: dict[str, int] = {}
+        self.at_least: dict[str, int] = {}
+        """Lower bounds of symbols: sizes are not negative, ints can be any."""
+        self.active = True
+        self._answers = answers
+        self._checks: dict[tuple[str, Expr, Expr], Check] = {}
+
+    @property
+    def checks(self) -> list[Check]:
+        return list(self._checks.values())
+
+    def compare(self, kind: str, lhs: Expr, rhs: Expr, holds: bool) -> bool:
+        """The program asks whether `kind` (eq, lt or le) holds, and goes on by the answer."""
+        comparison = (kind, lhs, rhs)
+        answer = self._answers.get(comparison, holds)
+        if answer:
+            self._add(kind, lhs, rhs, "compared at {}", comparison)
+        elif kind == "eq":
+            self._add("ne", lhs, rhs, "compared at {}", comparison)
+        else:
+            self._add("le" if kind == "lt" else "lt", rhs, lhs, "compared at {}", comparison)
+        return answer
+
+    def pin(self, expr: Expr, value: int, by: str) -> None:
+        """The program uses the number itself."""
+        self._add("eq", expr, const(value), f"pinned by {by} at {{}}", None)
+
+    def value(self, expr: Expr) -> int:
+        return evaluate(expr, self.traced)
+
+    def _add(self, kind: str, lhs: Expr, rhs: Expr, text: str, comparison: Comparison | None) -> None:
+        key = (kind, lhs, rhs)
+        if self.active and key not in self._checks and not self._always(kind, lhs, rhs):
+            self._checks[key] = Check(*key, text.format(source_line()), comparison)
+
+    def _always(self, kind: str, lhs: Expr, rhs: Expr) -> bool:
+        if REQUIREMENTS[kind](lhs, rhs).value is not None:
+            return True
+        if kind == "le":
+            return is_nonneg(sub(rhs, lhs), self.at_least)
+        return kind == "lt" and is_positive(sub(rhs, lhs), self.at_least)

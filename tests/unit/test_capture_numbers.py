@@ -1,0 +1,128 @@
+"""Tracked numbers: arithmetic keeps expressions, comparisons and uses are noted."""
+
+import math
+
+import pytest
+
+from dlcb.dialects.shape.expr import add, ceildiv, floordiv, mul, sym
+from dlcb.frontend.python_numbers import tracking_python_numbers
+from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
+from dlcb.frontend.tracker import Tracker
+
+n = sym("n")
+
+
+@pytest.fixture
+def tracker() -> Tracker:
+    return Tracker({})
+
+
+@pytest.fixture
+def eleven(tracker: Tracker) -> int:
+    return symbol(tracker, "n", 11)
+
+
+def test_arithmetic_has_pythons_value_and_its_expression(eleven: int) -> None:
+    assert expr_of(2 * eleven + 1) is add(mul(2, n), 1)
+    assert int.__int__(7 - eleven) == -4
+    assert expr_of(eleven // 2) is floordiv(n, 2)
+    assert expr_of(-eleven) is mul(-1, n)
+    assert expr_of(eleven**2) is mul(n, n)
+    assert expr_of(math.prod([2, eleven])) is mul(2, n)
+    assert expr_of(sum([eleven, eleven])) is mul(2, n)
+
+
+def test_a_literal_result_is_a_plain_int(eleven: int, tracker: Tracker) -> None:
+    assert type(eleven - eleven) is int
+    assert type(eleven * 0) is int
+    assert not tracker.checks
+
+
+def test_a_comparison_is_noted_by_its_answer(eleven: int, tracker: Tracker) -> None:
+    assert eleven > 5
+    assert not eleven == 5
+    assert max(eleven, 20) == 20
+    assert [str(c) for c in tracker.checks] == ["5 < n", "n != 5", "n < 20"]
+    assert all(c.text.startswith("compared at test_capture_numbers.py:") for c in tracker.checks)
+
+
+def test_a_comparison_that_always_holds_is_not_noted(eleven: int, tracker: Tracker) -> None:
+    assert eleven < eleven + 1
+    assert eleven >= 0
+    assert eleven == eleven
+    assert not tracker.checks
+
+
+def test_given_answers_go_before_the_sizes() -> None:
+    tracker = Tracker({("lt", sym("n"), expr_of(20)): False})
+    assert not symbol(tracker, "n", 11) < 20
+    assert [str(c) for c in tracker.checks] == ["20 <= n"]
+
+
+@pytest.mark.parametrize(
+    ("use", "by"),
+    [
+        (int, "int()"),
+        (float, "float()"),
+        (lambda x: [0] * x, "repetition"),
+        (lambda x: list(range(x)), "range()"),
+        (lambda x: math.sqrt(x), "math.sqrt()"),
+        (lambda x: math.sqrt(x / 2), "math.sqrt()"),
+        (lambda x: x & 1, "a bit operation"),
+        (lambda x: 1 / x, "a division"),
+        (lambda x: 2**x, "a power"),
+        (lambda x: round(x / 2), "round()"),
+        (lambda x: int(x * 0.1), "float arithmetic"),
+    ],
+)
+def test_a_use_of_the_number_itself_pins_it(use: object, by: str, eleven: int, tracker: Tracker) -> None:
+    with tracking_python_numbers():
+        use(eleven)  # type: ignore[operator]
+    (check,) = tracker.checks
+    assert check.comparison is None
+    assert check.text.startswith(f"pinned by {by} at test_capture_numbers.py:")
+
+
+def test_floats_that_are_exact_ratios_stay_tracked(eleven: int, tracker: Tracker) -> None:
+    assert expr_of(math.floor(eleven * 1.5)) is floordiv(mul(3, n), 2)
+    assert expr_of(math.ceil(eleven / 3)) is ceildiv(n, 3)
+    assert expr_of(math.floor((eleven + 0.5) * 2)) is add(mul(2, n), 1)
+    assert type(eleven / 7) is TrackedFloat
+    assert eleven / 7 < 2
+    assert [str(c) for c in tracker.checks] == ["n < 14"]
+
+
+def test_every_tracked_float_has_pythons_value() -> None:
+    tracker = Tracker({})
+    for size in range(200):
+        tracked = symbol(tracker, "n", size)
+        for factor in (0.5, 1.5, 0.25, 2.75):
+            assert int.__int__(math.floor(tracked * factor)) == math.floor(size * factor)
+            assert int.__int__(math.ceil(tracked * factor)) == math.ceil(size * factor)
+        for divisor in (2, 3, 7, 10):
+            assert int.__int__(math.floor(tracked / divisor)) == math.floor(size / divisor)
+            assert int.__int__(math.ceil(tracked / divisor)) == math.ceil(size / divisor)
+    assert not tracker.checks
+
+
+def test_a_size_keeps_tracked_ints_through_slices_and_sums(eleven: int) -> None:
+    size = TrackedSize((eleven, 3))
+    assert type((size[:1] + (4,))[0]) is TrackedInt
+    assert type(((4, *size[:0]) + size)[1]) is TrackedInt
+    assert expr_of(size.numel()) is mul(3, n)
+
+
+def test_range_stands_for_range_during_a_trace_only() -> None:
+    real = range
+    with tracking_python_numbers():
+        assert isinstance(real(3), range)
+        assert type(range(3)) is real
+        assert list(range(1, 5, 2)) == [1, 3]
+    assert range is real
+
+
+def test_numbers_that_outlive_their_trace_are_plain(eleven: int, tracker: Tracker) -> None:
+    tracker.active = False
+    assert type(eleven + 1) is int
+    assert eleven > 3
+    assert not tracker.checks
