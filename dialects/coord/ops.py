@@ -32,7 +32,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.coord.schedule import ScheduleAttr
@@ -66,7 +66,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """`kernel @k params [p0] outer [p0, 768] row [] (buffers; coordinates) {…}`. `params` are the integers it is launched with; sizes and strides are dims
+    """`kernel @k params [p0] outer [p0, 768] row [] (buffers) at (coordinates) {…}`. `params` are the integers it is launched with; sizes and strides are dims
     over them. The block's arguments are the buffers, then one coordinate for each outer and row axis. `schedules` lists its variants, best first."""
 
     name = "dlcb.coord.kernel"
@@ -77,7 +77,7 @@ class KernelOp(IRDLOperation):
     buffer_count = prop_def(IntAttr)
     schedules = opt_prop_def(ArrayAttr[ScheduleAttr])
     body = region_def("single_block")
-    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
     @staticmethod
     def build_from(
@@ -122,7 +122,7 @@ class KernelOp(IRDLOperation):
         printer.print_string(f" @{self.symbol} params [{', '.join(p.data for p in self.params.data)}]")
         printer.print_string(f" outer [{_commas(self.outer.dims)}] row [{_commas(self.row.dims)}] (")
         printer.print_list(self.buffers, printer.print_block_argument)
-        printer.print_string("; ")
+        printer.print_string(") at (")
         printer.print_list(self.axes, printer.print_operand)
         printer.print_string(")")
         if self.schedules is not None:
@@ -149,7 +149,9 @@ class KernelOp(IRDLOperation):
             buffers.append(first)
             while parser.parse_optional_punctuation(",") is not None:
                 buffers.append(parser.parse_argument())
-        parser.parse_characters(";")
+        parser.parse_punctuation(")")
+        parser.parse_keyword("at")
+        parser.parse_punctuation("(")
         one = parser.parse_optional_argument(expect_type=False)
         while one is not None:
             axes.append(one.resolve(index))

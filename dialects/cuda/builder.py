@@ -27,8 +27,8 @@ from dlcb.dialects.cuda import folding, ops
 from dlcb.dialects.cuda.base import CudaOp
 from dlcb.dialects.cuda.phases import agrees
 from dlcb.dialects.cuda.types import LocalType, PtrType, SharedType, VarType, local, shared, var
-from dlcb.dialects.scalar import FUNCTIONS, ScalarBuilder
-from dlcb.dialects.types import bf16, f16, f32, i1, i32, is_float
+from dlcb.dialects.scalar import FUNCTIONS, ScalarBuilder, ScalarFunction
+from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64, is_float
 from dlcb.errors import InternalError
 
 Number = int | float | bool
@@ -36,6 +36,7 @@ Operand = SSAValue | int
 
 _UNIT = UnitAttr()
 _HALVES = (f16, bf16)
+_COMPUTED = (i1, i32, i64, f32, f64)
 _function_name = cache(StringAttr)
 
 
@@ -66,6 +67,9 @@ class CudaBuilder(ScalarBuilder):
         self._block = self._entry
         self._last_declared: Operation | None = None
         self._constants: dict[IntegerAttr | FloatAttr, SSAValue] = {}
+        self._asked: dict[tuple[int, int | str], SSAValue] = {}
+        """Constants by the identity of their type (kept alive in `_kept`): hashing an attribute costs microseconds."""
+        self._kept: list[Attribute] = []
         self._value_of: dict[SSAValue, Number] = {}
         self._agreed: set[SSAValue] = set(self.parameters)
         self._phase = 0
@@ -78,12 +82,28 @@ class CudaBuilder(ScalarBuilder):
         """The kernel; the builder is of no use afterwards."""
         return ops.KernelOp.build_from(self.name, self.threads, Region(self._entry))
 
+    def add_parameter(self, hint: str, kind: Attribute) -> SSAValue:
+        """A further parameter, behind those there are."""
+        value = self._entry.insert_arg(kind, len(self._entry.args))
+        value.name_hint = hint
+        self._agreed.add(value)
+        return value
+
     # Values
 
     def type_of(self, value: SSAValue) -> Attribute:
         return value.type
 
     def constant(self, value: Number, element: Attribute) -> SSAValue:
+        key = (id(element), value.hex() if isinstance(value, float) else value)
+        known = self._asked.get(key)
+        if known is None:
+            known = self._new_constant(value, element)
+            self._asked[key] = known
+            self._kept.append(element)
+        return known
+
+    def _new_constant(self, value: Number, element: Attribute) -> SSAValue:
         value = float(value) if is_float(element) else folding.wrap(int(value), element)
         attribute = _number(element, value.hex() if isinstance(value, float) else value)
         known = self._constants.get(attribute)
@@ -125,6 +145,13 @@ class CudaBuilder(ScalarBuilder):
         if isinstance(known, int) and element not in _HALVES:
             return self.constant(known if element != i1 else known != 0, element)
         return self._pure(ops.ScalarOp, (value,), element, "cast")
+
+    def _alike(self, function: ScalarFunction, operands: tuple[Any, ...]) -> list[Any]:
+        """As the base class does, but attributes are not compared where the operands share one type object."""
+        kind = next((o.type for o in operands if not isinstance(o, (int, float))), None)
+        if kind in _COMPUTED and all(isinstance(o, (int, float)) or o.type is kind for o in operands):
+            return [self.constant(o, kind) if isinstance(o, (int, float)) else o for o in operands]
+        return super()._alike(function, operands)
 
     # Control flow
 

@@ -1,0 +1,59 @@
+"""What neighbouring coordinates of the innermost axis have in common: which accesses move whole vectors, and what that demands at launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.coord.ops import AccessOp, BufferType, KernelOp, StoreOp
+from dlcb.dialects.graph.types import Dim
+from dlcb.dialects.types import BYTES
+
+MAX_VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFacts:
+    """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v elements, and `divisible` dims (sizes,
+    strides) are multiples of v."""
+
+    widest: int
+    aligned: tuple[int, ...]
+    divisible: tuple[Dim, ...]
+
+
+def moves_vectors(op: AccessOp | StoreOp) -> bool:
+    """Does it touch neighbouring memory for neighbouring coordinates, always?"""
+    strides = op.strides.dims
+    return bool(strides) and strides[-1] == 1 and op.extra is None and op.guard is None
+
+
+def memory_ops(kernel: KernelOp) -> list[AccessOp | StoreOp]:
+    return [op for op in kernel.body.walk() if isinstance(op, (AccessOp, StoreOp))]
+
+
+def buffer_element(buffer: SSAValue) -> int:
+    """Bytes of one element."""
+    kind = buffer.type
+    assert isinstance(kind, BufferType)
+    return BYTES[kind.element]
+
+
+def vector_facts(kernel: KernelOp) -> VectorFacts:
+    sizes = (*kernel.outer.dims, *kernel.row.dims)
+    ops = memory_ops(kernel)
+    moving = [op for op in ops if moves_vectors(op)]
+    numbers = {value: i for i, value in enumerate(kernel.buffers)}
+    if not moving or any(isinstance(op.strides.dims[-1], str) for op in ops if op.strides.dims):
+        return VectorFacts(1, (), ())
+    widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
+    divisible: dict[Dim, None] = {}
+    if len(sizes) > 1 or kernel.row.dims:
+        divisible[sizes[-1]] = None
+        for op in moving:
+            divisible.update(dict.fromkeys(d for d in op.strides.dims[:-1] if d != 0))
+    while widest > 1 and any(isinstance(d, int) and d % widest for d in divisible):
+        widest //= 2
+    aligned = tuple(sorted({numbers[op.buffer] for op in moving}))
+    return VectorFacts(min(widest, 8), aligned, tuple(d for d in divisible if isinstance(d, str)))

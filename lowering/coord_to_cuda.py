@@ -1,0 +1,73 @@
+"""Coordinate kernels → CUDA kernels, one for each schedule.
+
+    dlcb.coord.kernel @k0 … schedules [s0, s1]   →   dlcb.cuda.kernel @k0_v4 …, dlcb.cuda.kernel @k0_v1 …
+
+Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch stays on each kernel:
+`dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row axes, what a vector demands).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from dlcb.dialects.coord.ops import KernelOp
+from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.dialects.coord.vectors import vector_facts
+from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
+from dlcb.dialects.graph.types import dims_attr
+from dlcb.errors import InternalError
+from dlcb.lowering.kernels.flat import lower_flat
+from dlcb.lowering.kernels.row import lower_row
+from dlcb.passes.stages import mark_stage
+
+FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
+
+
+def variant_name(kernel: str, schedule: ScheduleAttr) -> str:
+    row = "" if schedule.row == "none" else f"_{schedule.row}{schedule.items or 'long'}"
+    return f"{kernel}{row}_v{schedule.vector}" + ("_i64" if schedule.index == 64 else "")
+
+
+def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
+    """The variants of a kernel, in the order of its schedules."""
+    if kernel.schedules is None:
+        raise InternalError(f"kernel {kernel.symbol} has no schedule")
+    facts = vector_facts(kernel)
+    space = DictionaryAttr(
+        {
+            "outer": kernel.outer,
+            "row": kernel.row,
+            "aligned": ArrayAttr(map(IntAttr, facts.aligned)),
+            "divisible": dims_attr(facts.divisible),
+        }
+    )
+    lowered: list[CudaKernelOp] = []
+    for schedule in kernel.schedules.data:
+        lower = lower_row if kernel.row.dims else lower_flat
+        variant = lower(variant_name(kernel.symbol, schedule), kernel, schedule)
+        variant.attributes[FORM] = StringAttr(kernel.symbol)
+        variant.attributes[SCHEDULE] = schedule
+        variant.attributes[SPACE] = space
+        variant.location = kernel.location
+        lowered.append(variant)
+    return lowered
+
+
+@dataclass(frozen=True)
+class CudaPass(ModulePass):
+    """See the module's docstring."""
+
+    name = "dlcb-cuda"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        block = op.body.block
+        for kernel in list(block.ops):
+            if isinstance(kernel, KernelOp):
+                for variant in lower_kernel(kernel):
+                    block.insert_op_before(variant, kernel)
+                block.erase_op(kernel)
+        mark_stage(op, "cuda")

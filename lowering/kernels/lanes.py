@@ -1,0 +1,256 @@
+"""Values of a coordinate kernel in a thread that computes one or several neighbouring coordinates of the innermost axis (*lanes*).
+
+A value is a list: one entry where all lanes share it, else one a lane. A `Lanes` is valid in one place of the kernel (a phase, a loop's body); it
+computes what is asked for, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import OpResult, SSAValue
+
+from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.vectors import moves_vectors
+from dlcb.dialects.graph.types import Dim
+from dlcb.dialects.scalar import FUNCTIONS
+from dlcb.dialects.types import compute_type, i1, index
+from dlcb.errors import InternalError
+from dlcb.lowering.kernels.arguments import KernelBuilder
+
+Values = list[SSAValue]
+Provider = Callable[[SSAValue], "Values | None"]
+
+
+class Lanes:
+    """Computes values at given coordinates. `provide` gives values that are known otherwise (staged ones, reductions)."""
+
+    def __init__(
+        self,
+        kernel: ops.KernelOp,
+        b: KernelBuilder,
+        coords: dict[SSAValue, Values],
+        lanes: int,
+        provide: Provider = lambda _: None,
+    ):
+        self.kernel = kernel
+        self.b = b
+        self.lanes = lanes
+        self.provide = provide
+        self.values: dict[SSAValue, Values] = dict(coords)
+        self._axes = list(kernel.axes)
+
+    def inner(self) -> Lanes:
+        """For the body of a loop or a branch: knows what is known here; what it computes stays there."""
+        other = Lanes(self.kernel, self.b, self.values, self.lanes, self.provide)
+        return other
+
+    def get(self, value: SSAValue) -> Values:
+        """The value, computed if need be; operands first, without recursion into long chains."""
+        pending = [value]
+        while pending:
+            top = pending[-1]
+            if top in self.values:
+                pending.pop()
+                continue
+            given = self.provide(top)
+            if given is not None:
+                self.values[top] = given
+                pending.pop()
+                continue
+            assert isinstance(top, OpResult)
+            missing = [] if isinstance(top.op, ops.LoopOp) else [v for v in self._needs(top.op) if v not in self.values]
+            if missing:
+                pending += missing
+                continue
+            self.values[top] = self._compute(top.op)
+            pending.pop()
+        return self.values[value]
+
+    def _needs(self, op: object) -> list[SSAValue]:
+        assert isinstance(op, ops.CoordOp)
+        skip = 1 if isinstance(op, ops.AccessOp) else 0
+        return list(op.operands[skip:])
+
+    def _each(self, operands: Sequence[Values], make: Callable[..., SSAValue]) -> Values:
+        count = max((len(o) for o in operands), default=1)
+        return [make(*(o[lane] if len(o) > 1 else o[0] for o in operands)) for lane in range(count)]
+
+    def _compute(self, op: object) -> Values:
+        b = self.b
+        match op:
+            case ops.ParamOp():
+                return [b.number([op.param.data])]
+            case ops.ConstantOp():
+                kind = op.results[0].type
+                return [b.constant(op.number, b.idx if kind == index else kind)]
+            case ops.IndexOp():
+                return self._index(op)
+            case ops.ScalarOp():
+                return self._scalar(op)
+            case ops.ToElementOp():
+                return self._each([self.values[op.src]], lambda v: b.cast(v, op.results[0].type))
+            case ops.ToIndexOp():
+                return self._each([self.values[op.src]], lambda v: b.cast(v, b.idx))
+            case ops.AccessOp():
+                return self._access(op)
+            case ops.LoopOp():
+                return self._loop(op)
+            case _:
+                raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
+
+    # Scalars and coordinates
+
+    def _scalar(self, op: ops.ScalarOp) -> Values:
+        b, function = self.b, op.function.data
+        operands = [self.values[a] for a in op.args]
+        if function == "cast":
+            return self._each(operands, lambda v: b.cast(v, op.results[0].type))
+        return self._each(operands, lambda *vs: self._call(function, vs))
+
+    def _call(self, function: str, operands: Sequence[SSAValue]) -> SSAValue:
+        b = self.b
+        first = 1 if function == "select" else 0
+        wide = [v if i < first else b.cast(v, compute_type(v.type)) for i, v in enumerate(operands)]
+        return b.call(FUNCTIONS[function].name, *wide)
+
+    def _index(self, op: ops.IndexOp) -> Values:
+        b, function = self.b, op.function.data
+        operands = [self.values[a] for a in op.args]
+        if function in ("floordiv", "mod"):
+            return self._divide(op, operands)
+        if function == "and":
+            return self._each(operands, lambda x, y: b.and_(self._truth(x), self._truth(y)))
+        if function == "select":
+            return self._each(operands, lambda c, x, y: b.select(self._truth(c), self._number(x), self._number(y)))
+        return self._each(operands, lambda *vs: b.call(function, *map(self._number, vs)))
+
+    def _truth(self, value: SSAValue) -> SSAValue:
+        return value if value.type == i1 else self.b.ne(value, self.b.constant(0, value.type))
+
+    def _number(self, value: SSAValue) -> SSAValue:
+        return self.b.cast(value, self.b.idx)
+
+    def _divide(self, op: ops.IndexOp, operands: list[Values]) -> Values:
+        b, wanted = self.b, 0 if op.function.data == "floordiv" else 1
+        divisor = op.args[1].owner
+        dims: list[Dim] | None = None
+        if isinstance(divisor, ops.ParamOp):
+            dims = [divisor.param.data]
+        elif isinstance(divisor, ops.ConstantOp):
+            dims = [int(divisor.number)]
+        if dims is None or not _not_negative(op.args[0]):
+            return self._each(operands, lambda x, y: b.call(op.function.data, self._number(x), self._number(y)))
+        return self._each(operands[:1], lambda x: b.divide(self._number(x), dims)[wanted])
+
+    # Memory
+
+    def place(self, op: ops.AccessOp | ops.StoreOp, lane: int | None = None) -> Values:
+        """The offset of an access: one for all lanes if they share it."""
+        b = self.b
+        total: Values = [b.constant(0, b.idx)]
+        for axis, stride in zip(self._axes, op.strides.dims, strict=True):
+            if stride != 0:
+                step = b.number([stride])
+                total = self._each([total, self.values[axis]], lambda t, c, s=step: b.add(t, b.mul(c, s)))
+        if op.extra is not None:
+            total = self._each([total, self.get(op.extra)], lambda t, e: b.add(t, self._number(e)))
+        return total
+
+    def _access(self, op: ops.AccessOp) -> Values:
+        b = self.b
+        array = b.pointer[op.buffer]
+        places = self.place(op)
+        if op.guard is not None:
+            assert op.other is not None
+            return self._each(
+                [self.values[op.guard], places, self.values[op.other]],
+                lambda g, at, other: b.load_if(self._truth(g), array, at, other),
+            )
+        if len(places) > 1 and moves_vectors(op):
+            return list(b.load_vector(array, places[0], self.lanes))
+        return self._each([places], lambda at: b.load(array, at))
+
+    def store(self, op: ops.StoreOp) -> None:
+        b = self.b
+        array = b.pointer[op.buffer]
+        value = self.get(op.value)
+        places = self.place(op)
+        if op.guard is not None:
+            guards = self.get(op.guard)
+            for lane in range(max(len(guards), len(places), len(value))):
+                with b.if_(self._truth(at_lane(guards, lane))):
+                    b.store(at_lane(value, lane), array, at_lane(places, lane))
+        elif len(places) > 1 and moves_vectors(op):
+            b.store_vector([at_lane(value, lane) for lane in range(self.lanes)], array, places[0])
+        else:
+            for lane in range(max(len(places), len(value)) if len(places) > 1 else 1):
+                b.store(at_lane(value, lane), array, at_lane(places, lane))
+
+    # Loops over small literal spaces
+
+    def _loop(self, op: ops.LoopOp) -> Values:
+        b = self.b
+        kind = op.results[0].type
+        body = op.body.block
+        outside = _reads_from_outside(op)
+        for value in outside:
+            self.get(value)
+        varying = any(len(self.values[v]) > 1 for v in outside) or any(
+            len(self.values[axis]) > 1 for axis in self._axes
+        )
+        initial = b.constant(number_of(op.initial), kind)
+        totals = [b.var(initial) for _ in range(self.lanes if varying else 1)]
+        self._nest(op, list(zip(body.args, op.extents.dims, strict=True)), totals, self.inner())
+        return [b.get(t) for t in totals]
+
+    def _nest(self, op: ops.LoopOp, left: list[tuple[SSAValue, Dim]], totals: Values, lanes: Lanes) -> None:
+        b = self.b
+        if not left:
+            last = op.body.block.last_op
+            assert isinstance(last, ops.YieldOp)
+            element = lanes.get(last.src)
+            for lane, total in enumerate(totals):
+                b.set(total, self._call(op.function.data, (b.get(total), at_lane(element, lane))))
+            return
+        (position, extent), *rest = left
+        with b.for_(b.constant(0, b.idx), b.number([extent]), b.constant(1, b.idx), unroll=True) as k:
+            inner = lanes.inner()
+            inner.values[position] = [k]
+            self._nest(op, rest, totals, inner)
+
+
+def at_lane(values: Values, lane: int) -> SSAValue:
+    return values[lane] if len(values) > 1 else values[0]
+
+
+def number_of(attribute: object) -> float | int:
+    assert isinstance(attribute, (FloatAttr, IntegerAttr))
+    return attribute.value.data
+
+
+def _reads_from_outside(op: ops.LoopOp) -> list[SSAValue]:
+    """The values that a loop's body uses and does not make; the kernel's arguments (buffers, coordinates) left out."""
+    made = {r for inner in op.body.walk() for r in inner.results} | {
+        a for inner in op.body.walk() for region in inner.regions for block in region.blocks for a in block.args
+    }
+    made |= set(op.body.block.args)
+    found: dict[SSAValue, None] = {}
+    for inner in op.body.walk():
+        for operand in inner.operands:
+            if operand not in made and isinstance(operand, OpResult):
+                found[operand] = None
+    return list(found)
+
+
+def _not_negative(value: SSAValue) -> bool:
+    """Is a coordinate number proved to be ≥ 0? Axes and sizes are; sums and products of such; differences are not."""
+    owner = value.owner
+    if not isinstance(value, OpResult):
+        return True
+    if isinstance(owner, ops.ConstantOp):
+        return owner.number >= 0
+    if isinstance(owner, ops.IndexOp) and owner.function.data not in ("sub",):
+        return all(map(_not_negative, owner.args))
+    return isinstance(owner, ops.ParamOp)

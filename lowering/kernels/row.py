@@ -1,0 +1,311 @@
+"""Kernels with a row: passes over the row, one for each reduction that needs the result of another.
+
+A pass visits the row's items (each thread its own), then combines over the threads. What a later pass needs again and is costly (a load, an exponential)
+stays in registers where the schedule stages; else it is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from xdsl.ir import OpResult, SSAValue
+
+from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
+from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
+from dlcb.lowering.kernels.arguments import KernelBuilder
+from dlcb.lowering.kernels.flat import global_thread, lanes_from, split_index
+from dlcb.lowering.kernels.lanes import Lanes, Values, at_lane, number_of
+
+COSTLY = frozenset("exp exp2 expm1 log log2 log1p sin cos tan tanh erf pow div sqrt rsqrt".split())
+
+
+class RowPlan:
+    """Which value is computed in which pass, and what is kept for later ones."""
+
+    def __init__(self, kernel: ops.KernelOp):
+        self.kernel = kernel
+        row = set(kernel.axes[len(kernel.outer.dims) :])
+        self.level: dict[SSAValue, int] = {}
+        self.varying: set[SSAValue] = set(row)
+        for op in kernel.body.block.ops:
+            level = max((self.level.get(v, 0) for v in _inputs(op)), default=0)
+            if isinstance(op, ops.ReduceOp):
+                self.level[op.results[0]] = level + 1
+                continue
+            varying = any(v in self.varying for v in _inputs(op))
+            if isinstance(op, ops.AccessOp):
+                varying = varying or any(s != 0 for s in op.strides.dims[len(kernel.outer.dims) :])
+            for result in op.results:
+                self.level[result] = level
+                if varying:
+                    self.varying.add(result)
+        self.reductions: list[list[ops.ReduceOp]] = []
+        for op in kernel.body.block.ops:
+            if isinstance(op, ops.ReduceOp):
+                at = self.level.get(op.src, 0)
+                while len(self.reductions) <= at:
+                    self.reductions.append([])
+                self.reductions[at].append(op)
+        stores = [op for op in kernel.body.block.ops if isinstance(op, ops.StoreOp)]
+        row_axes = len(kernel.outer.dims)
+        self.row_stores = [s for s in stores if s.value in self.varying or any(d != 0 for d in s.strides.dims[row_axes:])]
+        self.once_stores = [s for s in stores if s not in self.row_stores]
+        self.staged = self._staged()
+
+    def _staged(self) -> dict[SSAValue, int]:
+        """Values kept for later passes → the pass that computes them."""
+        made: dict[SSAValue, int] = {}
+        kept: dict[SSAValue, int] = {}
+        wanted = [[r.src for r in group] for group in self.reductions]
+        wanted.append([v for s in self.row_stores for v in s.operands if v in self.varying])
+        for number, roots in enumerate(wanted):
+            pending = [v for v in roots if v in self.varying]
+            seen: set[SSAValue] = set()
+            while pending:
+                value = pending.pop()
+                if value in seen or not isinstance(value, OpResult):
+                    continue
+                seen.add(value)
+                if value in made and _costly(value.op):
+                    kept[value] = made[value]
+                    continue
+                made.setdefault(value, number)
+                pending += [v for v in _inputs(value.op) if v in self.varying]
+        return kept
+
+
+def _inputs(op: object) -> list[SSAValue]:
+    """Operands, and for a loop what its body reads from outside."""
+    assert isinstance(op, (ops.CoordOp, ops.KernelOp))
+    found = list(op.operands)
+    for region in op.regions:
+        for inner in region.walk():
+            found += inner.operands
+    return found
+
+
+def _costly(op: object) -> bool:
+    return isinstance(op, (ops.AccessOp, ops.LoopOp)) or (isinstance(op, ops.ScalarOp) and op.function.data in COSTLY)
+
+
+class RowLowering:
+    """The loops of one row kernel. Subclasses say how threads share a row."""
+
+    def __init__(self, name: str, kernel: ops.KernelOp, schedule: ScheduleAttr):
+        self.kernel = kernel
+        self.schedule = schedule
+        self.plan = RowPlan(kernel)
+        self.b = KernelBuilder(name, kernel, schedule.threads, schedule.index)
+        self.outer_axes = kernel.axes[: len(kernel.outer.dims)]
+        self.row_axes = kernel.axes[len(kernel.outer.dims) :]
+        self.totals: dict[SSAValue, SSAValue] = {}
+        self.kept: dict[SSAValue, SSAValue] = {}
+
+    def build(self) -> CudaKernelOp:
+        if self.schedule.staged:
+            for value in self.plan.staged:
+                self.kept[value] = self.b.local(value.type, self.schedule.items)
+        for number, group in enumerate(self.plan.reductions):
+            self.reduce_pass(number, group)
+        with self.row_guard():
+            if self.plan.row_stores:
+                self.each_item(len(self.plan.reductions), self._store_item)
+            if self.plan.once_stores:
+                with self.b.if_(self.first_thread()):
+                    lanes = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
+                    for op in self.plan.once_stores:
+                        lanes.store(op)
+        return self.b.done()
+
+    def _store_item(self, lanes: Lanes, _: SSAValue | None) -> None:
+        for op in self.plan.row_stores:
+            lanes.store(op)
+
+    def reduce_pass(self, number: int, group: Sequence[ops.ReduceOp]) -> None:
+        b = self.b
+        running: list[tuple[ops.ReduceOp, SSAValue]] = []
+        for op in group:
+            kind = op.results[0].type
+            total = self.totals[op.results[0]] = b.local(kind, 1)
+            b.write(b.constant(number_of(op.initial), kind), total, 0)
+            running.append((op, total))
+
+        def item(lanes: Lanes, place: SSAValue | None) -> None:
+            for op, total in running:
+                value = lanes.get(op.src)
+                sum_ = b.read(total, 0)
+                for lane in range(lanes.lanes):
+                    sum_ = b.call(op.function.data, sum_, at_lane(value, lane))
+                b.write(sum_, total, 0)
+            if place is not None:
+                self._keep(number, lanes, place)
+
+        with self.row_guard():
+            self.each_item(number, item)
+        for op, total in running:
+            self.combine(op, total)
+
+    def _keep(self, number: int, lanes: Lanes, place: SSAValue) -> None:
+        b = self.b
+        for value, made in self.plan.staged.items():
+            if made == number:
+                for lane, element in enumerate(self._spread(lanes.get(value), lanes.lanes)):
+                    b.write(element, self.kept[value], b.add(place, b.constant(lane, place.type)))
+
+    @staticmethod
+    def _spread(values: Values, count: int) -> Values:
+        return values if len(values) > 1 else values * count
+
+    def given(self, value: SSAValue) -> Values | None:
+        """Results of reductions already made."""
+        total = self.totals.get(value)
+        return None if total is None else [self.b.read(total, 0)]
+
+    def each_item(self, number: int, body: object) -> None:
+        """Call `body(lanes, place in registers)` for each of the thread's items."""
+        b, schedule = self.b, self.schedule
+        v = schedule.vector
+        length = b.number(self.kernel.row.dims)
+        first = b.mul(self.lane(), b.constant(v, b.idx))
+        step = self.together() * v
+        if schedule.items == 0:
+            with b.for_(first, length, b.constant(step, b.idx)) as k:
+                self._item(k, None, number, body)
+            return
+        with b.for_(0, schedule.items // v, 1, unroll=True) as group:
+            k = b.add(first, b.mul(b.cast(group, b.idx), b.constant(step, b.idx)))
+            with b.if_(b.lt(k, length)):
+                place = b.mul(group, b.constant(v, group.type)) if schedule.staged else None
+                self._item(k, place, number, body)
+
+    def _item(self, k: SSAValue, place: SSAValue | None, number: int, body: object) -> None:
+        b, v = self.b, self.schedule.vector
+        coords = self.outer_coords()
+        sizes = self.kernel.row.dims
+        if len(sizes) == 1:
+            coords[self.row_axes[0]] = lanes_from(b, k, v) if v > 1 else [k]
+        else:
+            unit = k
+            if v > 1:
+                unit = b.truncdiv(k, b.constant(v, b.idx))
+            coords |= split_index(b, unit, self.row_axes, sizes, v)
+
+        def provide(value: SSAValue) -> Values | None:
+            kept = self.kept.get(value)
+            if kept is not None and place is not None and self.plan.staged[value] < number:
+                return [b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(v)]
+            return self.given(value)
+
+        body(Lanes(self.kernel, b, coords, v, provide), place)  # pyright: ignore[reportCallIssue]
+
+    def outer_coords(self) -> dict[SSAValue, Values]:
+        return split_index(self.b, self.row_number(), self.outer_axes, self.kernel.outer.dims)
+
+    # How threads share a row
+
+    def row_number(self) -> SSAValue:
+        """The number of this thread's row."""
+        return self.b.cast(self.b.block_idx(), self.b.idx)
+
+    def lane(self) -> SSAValue:
+        """This thread's place among those that share its row."""
+        return self.b.cast(self.b.thread_idx(), self.b.idx)
+
+    def together(self) -> int:
+        """How many threads share a row."""
+        return self.schedule.threads
+
+    def first_thread(self) -> SSAValue:
+        return self.b.eq(self.lane(), self.b.constant(0, self.b.idx))
+
+    @contextmanager
+    def row_guard(self) -> Iterator[None]:
+        """Only threads that have a row."""
+        yield
+
+    def combine(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        """Combine a block's totals: within warps by shuffles, then through shared memory."""
+        b = self.b
+        self.combine_warp(op, total)
+        warps = self.schedule.threads // WARP
+        if warps == 1:
+            return
+        kind = op.results[0].type
+        across = b.shared(kind, warps)
+        thread = b.thread_idx()
+        with b.if_(b.eq(b.mod(thread, 32), 0)):
+            b.write(b.read(total, 0), across, b.truncdiv(b.thread_idx(), 32))
+        b.barrier()
+        sum_ = b.read(across, 0)
+        for warp in range(1, warps):
+            sum_ = b.call(op.function.data, sum_, b.read(across, warp))
+        b.write(sum_, total, 0)
+
+    def combine_warp(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        b = self.b
+        other = b.local(op.results[0].type, 1)
+        mask = WARP // 2
+        while mask:
+            b.shuffle_xor(total, 0, other, 0, mask)
+            b.write(b.call(op.function.data, b.read(total, 0), b.read(other, 0)), total, 0)
+            mask //= 2
+
+
+class WarpRow(RowLowering):
+    """A warp a row; a block has several rows."""
+
+    def row_number(self) -> SSAValue:
+        b = self.b
+        rows = self.schedule.threads // WARP
+        block = b.cast(b.block_idx(), b.idx)
+        warp = b.cast(b.truncdiv(b.thread_idx(), 32), b.idx)
+        return b.add(b.mul(block, b.constant(rows, b.idx)), warp)
+
+    def lane(self) -> SSAValue:
+        return self.b.cast(self.b.mod(self.b.thread_idx(), 32), self.b.idx)
+
+    def together(self) -> int:
+        return WARP
+
+    @contextmanager
+    def row_guard(self) -> Iterator[None]:
+        with self.b.if_(self.b.lt(self.row_number(), self.b.number(self.kernel.outer.dims))):
+            yield
+
+    def combine(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        self.combine_warp(op, total)
+
+
+class ThreadRow(RowLowering):
+    """One thread a row: nothing to combine."""
+
+    def row_number(self) -> SSAValue:
+        return global_thread(self.b, self.schedule.threads)
+
+    def lane(self) -> SSAValue:
+        return self.b.constant(0, self.b.idx)
+
+    def together(self) -> int:
+        return 1
+
+    def first_thread(self) -> SSAValue:
+        return self.b.eq(self.b.constant(0, self.b.idx), self.b.constant(0, self.b.idx))
+
+    @contextmanager
+    def row_guard(self) -> Iterator[None]:
+        with self.b.if_(self.b.lt(self.row_number(), self.b.number(self.kernel.outer.dims))):
+            yield
+
+    def combine(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        pass
+
+
+LOWERINGS: dict[str, type[RowLowering]] = {"block": RowLowering, "warp": WarpRow, "thread": ThreadRow}
+
+
+def lower_row(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaKernelOp:
+    return LOWERINGS[schedule.row](name, kernel, schedule).build()
+
+
