@@ -20,7 +20,7 @@ from dlcb.dialects.types import f32, i1, i32
 from dlcb.dialects.umbrella import DLCB
 from dlcb.lowering.cuda_to_text import kernels_to_text
 from dlcb.lowering.text_to_cpu import compile_cpu
-from dlcb.lowering.text_to_cubin import compile_cubin
+from dlcb.lowering.text_to_cubin import Nvrtc, compile_cubin
 
 THREADS = 128
 SEEDS = (0, 1, 2, 77)
@@ -193,3 +193,33 @@ def test_a_kernel_that_lacks_one_barrier_is_wrong_in_every_hostile_order(
 ) -> None:
     broken = compile_cpu(kernels_to_text([without_barrier(KERNELS[name](), number)]))
     assert not any(RUNS[name](launch_cpu, broken, order_seed) for order_seed in HOSTILE)
+
+
+def test_many_kernels_are_compiled_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels: list[KernelOp] = []
+    for number in range(8):
+        b = CudaBuilder(f"copy{number}", 32, [("x", ptr(f32)), ("y", ptr(f32))])
+        x, y = b.parameters
+        b.store(b.load(x, b.thread_idx()), y, b.thread_idx())
+        kernels.append(b.finish())
+    compiled: list[tuple[str, ...]] = []
+    compile_unit = Nvrtc.compile
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("dlcb.lowering.text_to_cubin.DiskCache.get", lambda self, key: None)
+    monkeypatch.setattr(
+        Nvrtc, "compile", lambda self, unit, options: compiled.append(options) or compile_unit(self, unit, options)
+    )
+    assert compile_cubin(kernels_to_text(kernels)).data
+    assert compile_cubin(kernels_to_text(kernels[:7])).data
+    assert ["--split-compile=0" in options for options in compiled] == [True, False]
+
+
+def test_names_that_mean_something_to_c_are_not_taken() -> None:
+    b = CudaBuilder("names", 1, [("expf", ptr(f32)), ("int", ptr(f32)), ("x", ptr(f32)), ("DLCB_THREAD", i32)])
+    expf, integer, x, number = b.parameters
+    b.store(b.exp(b.load(expf, number)), x, 0)
+    b.store(b.load(x, 0), integer, 0)
+    text = kernels_to_text([b.finish()])
+    assert compile_cubin(text).data
+    assert compile_cpu(text).exists()
+    assert ", float* x, " in text
