@@ -298,7 +298,7 @@ class AccessOp(CoordOp):
     res = result_def()
     traits = traits_def(Pure())
     assembly_format = (
-        "$buffer $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))? attr-dict `:` type($buffer) `->` type($res)"
+        "$buffer `at` $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))? attr-dict `:` type($buffer) `->` type($res)"
     )
 
     @staticmethod
@@ -374,7 +374,7 @@ class StoreOp(CoordOp):
     extra = opt_operand_def(index)
     guard = opt_operand_def(index)
     strides = prop_def(DimsAttr)
-    assembly_format = "$value `,` $buffer $strides (`plus` $extra^)? (`if` $guard^)? attr-dict `:` type($value) `,` type($buffer)"
+    assembly_format = "$value `,` $buffer `at` $strides (`plus` $extra^)? (`if` $guard^)? attr-dict `:` type($value) `,` type($buffer)"
 
     @staticmethod
     def build_from(
