@@ -28,7 +28,7 @@ def launch_cpu() -> Callable[..., None]:
     """Runs a kernel of a shared object of the cpu target; arguments are tensors or ctypes numbers."""
 
     def launch(library: Path, name: str, arguments: Sequence[Any], blocks: int, order_seed: int = 0) -> None:
-        cells = [a if isinstance(a, ctypes._SimpleCData) else ctypes.c_void_p(a.data_ptr()) for a in arguments]
+        cells: list[Any] = [ctypes.c_void_p(a.data_ptr()) if hasattr(a, "data_ptr") else a for a in arguments]
         addresses = (ctypes.c_void_p * len(cells))(*map(ctypes.addressof, cells))
         kernel = getattr(ctypes.CDLL(str(library)), f"launch_{name}")
         kernel.argtypes = (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int)

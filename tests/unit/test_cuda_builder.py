@@ -12,6 +12,16 @@ from dlcb.dialects.cuda.types import ptr
 from dlcb.dialects.types import f32, i1, i32, i64
 from dlcb.errors import InternalError
 
+UNCHANGING: list[Callable[[CudaBuilder, SSAValue], SSAValue]] = [
+    lambda b, n: b.add(n, 0),
+    lambda b, n: b.add(0, n),
+    lambda b, n: b.sub(n, 0),
+    lambda b, n: b.mul(n, 1),
+    lambda b, n: b.mul(1, n),
+    lambda b, n: b.floordiv(n, 1),
+    lambda b, n: b.cast(n, i32),
+]
+
 
 @pytest.fixture
 def b() -> CudaBuilder:
@@ -51,18 +61,7 @@ def test_comparisons_of_constants_fold_to_truth_values(b: CudaBuilder) -> None:
     assert b.select(folded, b.parameters[1], b.constant(0, i32)) is b.parameters[1]
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda b, n: b.add(n, 0),
-        lambda b, n: b.add(0, n),
-        lambda b, n: b.sub(n, 0),
-        lambda b, n: b.mul(n, 1),
-        lambda b, n: b.mul(1, n),
-        lambda b, n: b.floordiv(n, 1),
-        lambda b, n: b.cast(n, i32),
-    ],
-)
+@pytest.mark.parametrize("build", UNCHANGING)
 def test_an_operation_that_changes_nothing_is_not_built(
     b: CudaBuilder, build: Callable[[CudaBuilder, SSAValue], SSAValue]
 ) -> None:

@@ -20,7 +20,7 @@ from dlcb.dialects.types import f32, i1, i32
 from dlcb.dialects.umbrella import DLCB
 from dlcb.lowering.cuda_to_text import kernels_to_text
 from dlcb.lowering.text_to_cpu import compile_cpu
-from dlcb.lowering.text_to_cubin import Nvrtc, compile_cubin
+from dlcb.lowering.text_to_cubin import Cubin, Nvrtc, compile_cubin
 
 THREADS = 128
 SEEDS = (0, 1, 2, 77)
@@ -195,7 +195,7 @@ def test_a_kernel_that_lacks_one_barrier_is_wrong_in_every_hostile_order(
     assert not any(RUNS[name](launch_cpu, broken, order_seed) for order_seed in HOSTILE)
 
 
-def test_many_kernels_are_compiled_on_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_kernels_are_compiled_on_all_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kernels: list[KernelOp] = []
     for number in range(8):
         b = CudaBuilder(f"copy{number}", 32, [("x", ptr(f32)), ("y", ptr(f32))])
@@ -204,11 +204,14 @@ def test_many_kernels_are_compiled_on_all_cores(monkeypatch: pytest.MonkeyPatch)
         kernels.append(b.finish())
     compiled: list[tuple[str, ...]] = []
     compile_unit = Nvrtc.compile
+
+    def record(nvrtc: Nvrtc, unit: str, options: tuple[str, ...]) -> Cubin:
+        compiled.append(options)
+        return compile_unit(nvrtc, unit, options)
+
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr("dlcb.lowering.text_to_cubin.DiskCache.get", lambda self, key: None)
-    monkeypatch.setattr(
-        Nvrtc, "compile", lambda self, unit, options: compiled.append(options) or compile_unit(self, unit, options)
-    )
+    monkeypatch.setenv("DLCB_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Nvrtc, "compile", record)
     assert compile_cubin(kernels_to_text(kernels)).data
     assert compile_cubin(kernels_to_text(kernels[:7])).data
     assert ["--split-compile=0" in options for options in compiled] == [True, False]
