@@ -1,10 +1,10 @@
 """Where buffers lie in a call's one arena, when sizes are known only at launch.
 
-Buffers whose lives don't overlap share a *slot*. A buffer takes, of the slots that are free, one of exactly its size (as an expression),
-else one whose size or its own covers the other, else any of the free ones whose size is then the maximum of both: total bytes never
-grow by that. Only where no slot is free, a new one is opened. Slots lie one behind the other, so buffers that live at the same time never
-overlap, whatever the sizes turn out to be. The greedy order (by first use) needs the fewest slots (interval graph colouring: Kleinberg,
-Tardos, "Algorithm Design", section 4.1).
+Buffers whose lives don't overlap share a *slot*. A buffer takes, of the slots that are free, one of exactly its size
+(as an expression), else one whose size or its own covers the other, else any of the free ones whose size is then the
+maximum of both: total bytes never grow by that. Only where no slot is free, a new one is opened. Slots lie one behind
+the other, so buffers that live at the same time never overlap, whatever the sizes turn out to be. The greedy order (by
+first use) needs the fewest slots (interval graph colouring: Kleinberg, Tardos, "Algorithm Design", section 4.1).
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class _Slot:
 
 
 def plan_buffers(buffers: Sequence[Lifetime]) -> BufferPlan:
-    """Offsets for the buffers, in their order. Sizes are at least 0; `total_bytes` is at most the sum of the aligned sizes."""
+    """Offsets for the buffers, in their order. Sizes are at least 0; `total_bytes` is at most the sum of the aligned
+    sizes."""
     slots: list[_Slot] = []
     slot_of: dict[int, _Slot] = {}
     for number in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
@@ -62,7 +63,8 @@ def _aligned(size_bytes: Expr) -> Expr:
 
 
 def _best_slot(free: Sequence[_Slot], size: Expr) -> _Slot | None:
-    """The free slot that grows least, as far as that is known without numbers: the same size, a known difference, any."""
+    """The free slot that grows least, as far as that is known without numbers: the same size, a known difference,
+    any."""
     return min(free, key=lambda slot: _growth(slot.size_bytes, size), default=None)
 
 

@@ -1,13 +1,13 @@
 """`dlcb.host` IR to the rows that the runtime runs (their schema: `runtime/rows.py`), and back.
 
-Every op is one row: its opcode, its result's slot, its operands' slots, its attributes. Slots number the results in program order.
-The way back exists so that an artifact's programs can be read and dumped as IR.
+Every op is one row: its opcode, its result's slot, its operands' slots, its attributes. Slots number the results in
+program order. The way back exists so that an artifact's programs can be read and dumped as IR.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -24,8 +24,8 @@ from dlcb.dialects.host.work import CheckOp, LaunchOp, LibraryOp, Variant
 from dlcb.dialects.types import NAMES, TYPE_NAME, i1, index
 from dlcb.errors import InternalError
 
-Row = list[Any]
-Slots = dict[SSAValue, int]
+Row: TypeAlias = list[Any]
+Slots: TypeAlias = dict[SSAValue, int]
 
 
 def program_to_json(program: ProgramOp) -> dict[str, Any]:
@@ -135,8 +135,8 @@ def _library_row(op: LibraryOp, slots: Slots) -> Row:
 
 # --- rows to IR ----------------------------------------------------------------------------------------------------
 
-Values = Sequence[SSAValue]
-FromRow = Callable[[Row, Values], Operation]
+Values: TypeAlias = Sequence[SSAValue[Attribute]]
+FromRow: TypeAlias = Callable[[Row, Values], Operation]
 
 
 def _computed(op: type[Computed]) -> FromRow:

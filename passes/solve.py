@@ -1,7 +1,7 @@
 """Solve the function's constraint system, and write the solution into all types.
 
-Before: every size has a name of its own, the system says what must hold. After: a size that must be 64 is the literal 64,
-sizes that must be equal share one name, the system keeps the names that are used and the requirements to check at launch.
+Before: every size has a name of its own, the system says what must hold. After: a size that must be 64 is the literal
+64, sizes that must be equal share one name, the system keeps the names in use and the requirements to check at launch.
 The function's attribute `dlcb.dimensions` says of each input dim whether it is free, pinned or tied, and by which line.
 
 Refused: requirements that no sizes meet (`ContradictionError`, with both source lines).

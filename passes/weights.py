@@ -33,7 +33,9 @@ def weight_name(value: SSAValue) -> str:
 
 def is_weight(value: SSAValue) -> bool:
     """An argument of kind `weight`."""
-    func = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    if not isinstance(value, BlockArgument):
+        return False
+    func = value.owner.parent_op()
     return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == "weight"
 
 

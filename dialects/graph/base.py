@@ -148,6 +148,10 @@ class GraphOp(IRDLOperation, ABC):
         """The element of a result at `coords`."""
         return self.scalar(b, *(b.read(self.operands[r.operand], r.coords, r.guard) for r in self.reads(coords, b)))
 
+    def library_options(self) -> dict[str, Any]:
+        """The options of the library call that computes it."""
+        return {}
+
     @property
     def result_element(self) -> Attribute:
         return type_of(self.results[0]).element

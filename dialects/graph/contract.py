@@ -112,6 +112,19 @@ class ConvolutionOp(Contract):
                 scope.require("eq", size, out, f"{self.title}: size of the bias")
         return ((x[0], out, *self._spatial(x[2:], w[2:], scope)),)
 
+    def library_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "stride": list(ints(self.stride)),
+            "padding": list(ints(self.padding)),
+            "dilation": list(ints(self.dilation)),
+            "groups": self.groups.data,
+        }
+        if self.transposed is not None:
+            options["transposed"] = True
+            if self.output_padding is not None:
+                options["output_padding"] = list(ints(self.output_padding))
+        return options
+
     def _spatial(self, x: tuple[Expr, ...], w: tuple[Expr, ...], scope: ShapeScope) -> list[Expr]:
         sizes: list[Expr] = []
         extra = ints(self.output_padding) if self.output_padding is not None else (0,) * len(x)
@@ -180,6 +193,12 @@ class AttentionOp(Contract):
     scale = prop_def(FloatAttr)
     causal = opt_prop_def(UnitAttr)
     grouped = opt_prop_def(UnitAttr)
+
+    def library_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"scale": self.scale.value.data}
+        if self.causal is not None:
+            options["causal"] = True
+        return options
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         q, k, v = (scope.of(o) for o in self.operands[:3])

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dlcb.dialects.graph.base import Guard
-from dlcb.dialects.shape.expr import Expr, add, call, const, floordiv, from_terms, is_nonneg, mod, mul, sub, terms
+from dlcb.dialects.shape.bounds import is_nonneg
+from dlcb.dialects.shape.expr import Expr, add, call, const, floordiv, from_terms, mod, mul, sub, terms
 
 ZERO = const(0)
 

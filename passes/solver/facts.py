@@ -87,9 +87,11 @@ class Facts:
     def simplify(self, e: Expr) -> Expr:
         """Expanded, with every atom rewritten by the rules."""
         e = self.expand(e)
-        if e.op in ("constant", "symbol"):
-            return e
         simplified = self._simplified
+        if e in simplified:
+            return simplified[e]
+        if all(atom.op == "symbol" for _, atoms in e.terms for atom in atoms):
+            return e
         for node in post_order((e,)):
             if node not in simplified:
                 simplified[node] = self._simplify_node(node, simplified)

@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from dlcb.dialects.graph.composite import BatchNormOp
 from dlcb.dialects.graph.contract import ConvolutionOp
 from dlcb.dialects.graph.structure import FuncOp
-from dlcb.dialects.graph.types import dims_of, type_of
+from dlcb.dialects.graph.types import Dim, dims_of, type_of
 from dlcb.dialects.types import compute_type
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
@@ -124,7 +124,7 @@ def _folded(
     else:
         scale = b.call("rsqrt", lifted, element=wide)
     channel_axis = 0 if conv.transposed is None else 1
-    dims = [1] * type_of(weight).rank
+    dims: list[Dim] = [1] * type_of(weight).rank
     dims[channel_axis] = dims_of(scale)[0]
     new_weight = b.call("mul", weight, b.reshape(scale, tuple(dims), wide), element=narrow)
     centred = b.call("sub", bias[0], mean, element=wide) if bias else b.call("neg", mean, element=wide)
