@@ -1,10 +1,13 @@
-"""The slow reference of `dlcb.host`: op after op, every integer from the op's own `compute`. The runtime's fast form is tested against it.
+"""The slow reference of `dlcb.host`: op after op, every integer from the op's own `compute`. The runtime's fast form is
+tested against it.
 
-The answer is a list of events in program order; a tensor or the arena is named by its slot, the number of the result in the program:
+The answer is a list of events in program order; a tensor or the arena is named by its slot, the number of the result
+in the program:
     ("argument" | "weight", slot, name)                 ("arena", slot, bytes)
     ("buffer", slot, offset, sizes, strides, dtype)     ("output", slot, sizes, strides, dtype)
     ("view", slot, source, offset, sizes, strides)
-    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …))     the chosen variant; none if it has no blocks
+    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …))    the chosen variant;
+                                                        no event where it has no blocks
     ("library", slot | None, function, tensors, out | None)
     ("return", (("tensor", slot) | ("index", value), …))
 """
@@ -31,7 +34,8 @@ Event = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class TensorFacts:
-    """What a program may ask about a tensor. `alignment` is the largest power of two, up to 16, that divides its address."""
+    """What a program may ask about a tensor. `alignment` is the largest power of two, up to 16, that divides its
+    address."""
 
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ program order. The way back exists so that an artifact's programs can be read an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
@@ -46,12 +46,13 @@ def program_to_json(program: ProgramOp) -> dict[str, Any]:
 
 def json_to_program(data: dict[str, Any]) -> ProgramOp:
     """The inverse of `program_to_json`. The object must have passed the runtime's check."""
-    values: list[SSAValue] = []
+    values: dict[int, SSAValue] = {}
     block = Block()
     for row in data["code"]:
         op = _FROM_ROW[row[0]](row, values)
         block.add_op(op)
-        values.extend(op.results)
+        for result in op.results:
+            values[len(values)] = result
     arguments = [_row_argument(a) for a in data["arguments"]]
     return ProgramOp.make(data["name"], arguments, data["results"], Region(block))
 
@@ -135,7 +136,7 @@ def _library_row(op: LibraryOp, slots: Slots) -> Row:
 
 # --- rows to IR ----------------------------------------------------------------------------------------------------
 
-Values: TypeAlias = Sequence[SSAValue[Attribute]]
+Values: TypeAlias = Mapping[int, SSAValue]
 FromRow: TypeAlias = Callable[[Row, Values], Operation]
 
 

@@ -79,8 +79,8 @@ class CallerArguments:
         return Facts(sizes, strides, integers, alignment)
 
     def check_updates(self, arguments: Sequence[Any]) -> None:
-        """A UserError where an updated tensor shares memory with itself or with another argument: the order of reads and writes
-        would show, and the compiled program does not keep it."""
+        """A UserError where an updated tensor shares memory with itself or with another argument: the order of reads
+        and writes would show, and the compiled program does not keep it."""
         for number in self._updated:
             mine = arguments[number]
             if any(size > 1 and stride == 0 for size, stride in zip(mine.shape, mine.stride(), strict=True)):
@@ -122,7 +122,8 @@ class CallerArguments:
 
 
 def normal_strides(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The strides, where a dimension of size 1 gets the stride it would have in a contiguous tensor: the one given means nothing."""
+    """The strides, where a dimension of size 1 gets the stride it would have in a contiguous tensor: the one given
+    means nothing."""
     normal = list(strides)
     step = 1
     for dim in range(len(normal) - 1, -1, -1):

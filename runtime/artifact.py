@@ -1,11 +1,10 @@
-"""The `.dlcb` file: a zip of plain data. Nothing in it is executed on the host when it is read, and every byte is checked first.
+"""The `.dlcb` file: a zip of plain data. Nothing in it is executed on the host when it is read, and every byte is
+checked first.
 
-    manifest.json              format, name, target, mode, architectures, torch range, programs, weights, SHA-256 of every other member
-    host/NAME.json             a serialized host program (`runtime/rows.py`)
-    kernels.cu                 the kernels' text
-    cubin/ARCH.cubin           the kernels' binaries, one for each architecture
-    ir/STAGE.mlir              the printed IR, for people and for the CPU target
-    weights.safetensors        a snapshot of the bound weights
+    manifest.json              format, name, target, mode, architectures, torch range, programs, weights, SHA-256 of
+    every other member host/NAME.json             a serialized host program (`runtime/rows.py`) kernels.cu
+    the kernels' text cubin/ARCH.cubin           the kernels' binaries, one for each architecture ir/STAGE.mlir
+    the printed IR, for people and for the CPU target weights.safetensors        a snapshot of the bound weights
 
 For the CPU target no binary is stored: who loads the file compiles the text anew.
 """
@@ -41,8 +40,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 @dataclass
 class Artifact:
-    """What a compiled module is made of. `torch_range` is (first version that fits, first that does not), as "2.11"; `extra` is for
-    the frontend: how arguments are flattened, what dimensions are free; any JSON."""
+    """What a compiled module is made of. `torch_range` is (first version that fits, first that does not), as "2.11";
+    `extra` is for the frontend: how arguments are flattened, what dimensions are free; any JSON."""
 
     name: str
     target: str
@@ -145,8 +144,8 @@ class _Reader:
         weights: dict[str, Tensor] = {}
         for name, entry in self.object("weights").items():
             match entry:
-                case [str(stored), list(strides)] if stored in tensors:
-                    weights[name] = _with_strides(tensors[stored], strides)
+                case [str(stored), [*strides]] if stored in tensors:
+                    weights[name] = _with_strides(tensors[stored], [int(s) for s in strides])
                 case _:
                     self.fail(f"weight {name!r}: expected a stored tensor and its strides, got {entry!r}")
         return weights

@@ -31,8 +31,8 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """All arguments of a program's call by number, weights among them. While `weights_version` is the same, so are the weights'
-    addresses."""
+    """All arguments of a program's call by number, weights among them. While `weights_version` is the same, so are the
+    weights' addresses."""
 
     arguments: Sequence[Value]
     weights_version: int
@@ -78,8 +78,8 @@ class BoundCall:
     def execute(
         self, tensors: Tensors, library: Tensors, stream: int, launched: Callable[[int], None] | None = None
     ) -> None:
-        """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from `library`; after
-        each launch, `launched` is told its step."""
+        """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from
+        `library`; after each launch, `launched` is told its step."""
         launch, pointers, functions = self.target.kernels.launch, self.pack.pointers, self.functions
         with library_mode(self.target.device) if self._calls_library else nullcontext():
             for number, step in enumerate(self.plan.steps):
@@ -93,7 +93,8 @@ class BoundCall:
                     tensors.roots[root] = library.roots[root] = None
 
     def point(self, tensors: Tensors, weights_version: int) -> None:
-        """Write the addresses of all roots that are there into the argument arrays; those of weights when their version is new."""
+        """Write the addresses of all roots that are there into the argument arrays; those of weights when their version
+        is new."""
         point = self.pack.point
         known = weights_version == self._weights_version
         self._weights_version = weights_version

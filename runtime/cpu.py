@@ -22,8 +22,8 @@ def hostile_seed() -> int:
 
 
 class CpuKernels:
-    """`extern "C" void launch_NAME(void** arguments, long long blocks, int order_seed)` of a shared library. Threads a block are
-    part of the compiled kernel; blocks and threads run in the order that the seed says."""
+    """`extern "C" void launch_NAME(void** arguments, long long blocks, int order_seed)` of a shared library. Threads a
+    block are part of the compiled kernel; blocks and threads run in the order that the seed says."""
 
     def __init__(self, library: Path, order_seed: int | None = None) -> None:
         try:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from dlcb.errors import InternalError, UserError
 
-try:
-    from cuda.bindings import driver
-except ImportError:  # the 12.x packages before the bindings had a package of their own
-    from cuda import cuda as driver  # pyright: ignore
 
+def _load_driver() -> Any:
+    """The bindings of the driver API; the first 12.x packages have them under another name."""
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError:
+        return import_module("cuda.cuda")
+
+
+driver: Any = _load_driver()
 MIN_DRIVER = 12000
 MIN_CAPABILITY = (7, 0)
 _ARCH = re.compile(r"sm_(\d+)(\d)")
@@ -72,13 +78,19 @@ def _version(arch: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def device_index(device: torch.device) -> int:
+    """The device's number; torch's current device where it names none."""
+    named = str(device).partition(":")[2]
+    return int(named) if named else torch.cuda.current_device()
+
+
 class CudaKernels:
     """The kernels of one cubin on one device. The module stays loaded as long as this object lives."""
 
     def __init__(self, cubin: bytes, device: torch.device) -> None:
         require_driver()
         torch.cuda.init()
-        ordinal = torch.cuda.current_device() if device.index is None else device.index
+        ordinal = device_index(device)
         self._context = checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(ordinal))))
         self.activate()
         status, self._module = driver.cuModuleLoadData(cubin)

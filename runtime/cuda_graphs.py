@@ -12,8 +12,8 @@ from dlcb.runtime.plan import Launch
 
 
 class CudaGraphDriver:
-    """Graphs of one stream. They share one memory pool, which is right because a stream replays them one after another and nothing in
-    the pool is read after the replay that wrote it, but for what the replay's own copies read."""
+    """Graphs of one stream. They share one memory pool, which is right because a stream replays them one after another
+    and nothing in the pool is read after the replay that wrote it, but for what the replay's own copies read."""
 
     def __init__(self, device: torch.device) -> None:
         self._pool = torch.cuda.graph_pool_handle()

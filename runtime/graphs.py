@@ -2,13 +2,14 @@
 
 A graph keeps the addresses it saw. The roots of a plan fall into classes by who touches them:
 
-    patched   only kernels take their address: arguments, and outputs of kernels. Kernel nodes are updated when it changes.
-    staged    arguments that a library call reads: copied before each replay into memory of the graph, which the library reads.
-              Kernels still take the caller's address.
-    fixed     weights, and arguments that the program updates and a library call touches (a cache that attention reads is not
-              copied): the graph is right only while they stay where they are.
-    own       the arena, and outputs that a library call touches: memory of the graph. Such outputs, and results that library calls
-              allocate, are copied into fresh tensors after each replay.
+    patched   only kernels take their address: arguments, and outputs of kernels. Kernel nodes are updated when it
+              changes.
+    staged    arguments that a library call reads: copied before each replay into memory of the graph, which the library
+              reads. Kernels still take the caller's address.
+    fixed     weights, and arguments that the program updates and a library call touches (a cache that attention reads
+              is not copied): the graph is right only while they stay where they are.
+    own       the arena, and outputs that a library call touches: memory of the graph. Such outputs, and results that
+              library calls allocate, are copied into fresh tensors after each replay.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MIN_STEPS = 2
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The classes of a plan's roots, by number. `staged` is a part of `patched`; `copied` are the results to copy out."""
+    """The classes of a plan's roots, by number. `staged` is part of `patched`; `copied` are results to copy out."""
 
     patched: tuple[int, ...]
     staged: tuple[int, ...]
@@ -124,7 +125,7 @@ class RecordedCall:
         self._kept = {root: tensors.root(root) for root in self.layout.copied}
 
     def replay(self, values: Values) -> list[Value] | None:
-        """The results of a call with these values; None where the graph does not fit, because a fixed root has moved."""
+        """The results of a call with these values; None where a fixed root has moved, so that the graph is wrong."""
         if values.weights_version != self._weights_version or self._fixed_addresses(values) != self._fixed:
             return None
         plan = self.call.plan

@@ -17,5 +17,6 @@ class Kernels(Protocol):
         ...
 
     def launch(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> None:
-        """Launch on a stream; `pointers` is the address of an array of addresses of the arguments' values, read at once."""
+        """Launch on a stream; `pointers` is the address of an array of addresses of the arguments' values, read at
+        once."""
         ...

@@ -1,7 +1,9 @@
-"""The closed table of library functions: what a host program may call by name. Thin names over torch, nothing else is reachable.
+"""The closed table of library functions: what a host program may call by name. Thin names over torch, nothing else is
+reachable.
 
-Operands are tensors as they lie (a transposed matrix comes as a strided view). A function either writes `out` or allocates its result;
-what it allocates lies densely in the dimension order of the option `order` (outermost first; without it, row-major).
+Operands are tensors as they lie (a transposed matrix comes as a strided view). A function either writes `out` or
+allocates its result; what it allocates lies densely in the dimension order of the option `order` (outermost first;
+without it, row-major).
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ OptionKind = Literal["integer", "number", "truth", "integers"]
 
 @dataclass(frozen=True, slots=True)
 class LibraryFunction:
-    """`run(operands, options, out)` returns the result (`out` itself when it is given). Only what is `capturable` may be recorded
-    in a CUDA graph: it neither waits for the device nor reads sizes from it."""
+    """`run(operands, options, out)` returns the result (`out` itself when it is given). Only what is `capturable` may
+    be recorded in a CUDA graph: it neither waits for the device nor reads sizes from it."""
 
     run: Callable[[Operands, Options, Tensor | None], Tensor]
     operands: tuple[int, int]

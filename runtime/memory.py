@@ -35,8 +35,9 @@ class Allocator:
 
 
 class HostileAllocator(Allocator):
-    """For tests on the CPU: all memory starts as 0xFF bytes, which are NaN, -1 or true. With `guard` every buffer and output is a
-    mapping of its own whose end, up to 16-byte alignment, is the end of a page that may be used: one step further is a crash."""
+    """For tests on the CPU: all memory starts as 0xFF bytes, which are NaN, -1 or true. With `guard` every buffer and
+    output is a mapping of its own whose end, up to 16-byte alignment, is the end of a page that may be used: one step
+    further is a crash."""
 
     def __init__(self, guard: bool) -> None:
         self.separate_buffers = guard
@@ -65,7 +66,8 @@ def _before_guard_page(count: int) -> Tensor:
 
 
 class Tensors:
-    """The roots of one call as torch tensors, and the places in them. A root that is not there yet, or no more, is None."""
+    """The roots of one call as torch tensors, and the places in them. A root that is not there yet, or no more, is
+    None."""
 
     def __init__(self, plan: CallPlan, roots: list[Tensor | None]) -> None:
         self.roots = roots

@@ -13,6 +13,7 @@ from torch import Tensor
 from dlcb.errors import UserError
 from dlcb.runtime.arguments import CallerArguments
 from dlcb.runtime.call import Target, Value
+from dlcb.runtime.cuda import device_index
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator
 from dlcb.runtime.program import compile_program
@@ -22,11 +23,11 @@ from dlcb.runtime.weights import Mode, Weights
 
 
 class CompiledModule:
-    """Runs a host program and its kernels. Calls from several threads and on several streams are safe: each stream has its own
-    session, with a lock, plans and graphs.
+    """Runs a host program and its kernels. Calls from several threads and on several streams are safe: each stream has
+    its own session, with a lock, plans and graphs.
 
-    `main` and `weights_program` are serialized host programs (`runtime/rows.py`). `weights` binds tensors to the names that they use;
-    the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
+    `main` and `weights_program` are serialized host programs (`runtime/rows.py`). `weights` binds tensors to the names
+    that they use; the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class CompiledModule:
         return self.program.name
 
     def __call__(self, *arguments: Value) -> list[Value]:
-        """The results of the program. A wrong argument, or one that a check refuses, is a UserError and nothing was launched."""
+        """The results of the program. A wrong argument, or one that a check refuses, is a UserError and nothing was
+        launched."""
         key = self._arguments.key(arguments)
         with self._on_device():
             stream = self._stream()
@@ -134,6 +136,4 @@ class CompiledModule:
 
 
 def _with_index(device: torch.device) -> torch.device:
-    if device.type == "cuda" and device.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
-    return device
+    return torch.device("cuda", device_index(device)) if device.type == "cuda" else device

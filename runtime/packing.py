@@ -11,8 +11,9 @@ _SLOT_BYTES = 8
 
 
 class ArgumentPack:
-    """For each launch, in C's form, an array of pointers to its arguments' values. Every value has eight bytes, of which a 32-bit
-    integer uses the lower four. `pointers[i]` is the address of step i's array (0 for a library call)."""
+    """For each launch, in C's form, an array of pointers to its arguments' values. Every value has eight bytes, of
+    which a 32-bit integer uses the lower four. `pointers[i]` is the address of step i's array (0 for a library
+    call)."""
 
     def __init__(self, plan: CallPlan) -> None:
         counts = [_argument_count(step) for step in plan.steps]

@@ -1,7 +1,8 @@
-"""What one combination of sizes does in a call, worked out once: where every tensor lies, which launches, which library calls.
+"""What one combination of sizes does in a call, worked out once: where every tensor lies, which launches, which library
+calls.
 
-A *root* is a piece of memory of its own (an argument, a weight, the arena, an output, the result of a library call); every tensor
-of the program is a *place* in a root. Only the addresses of roots change from call to call.
+A *root* is a piece of memory of its own (an argument, a weight, the arena, an output, the result of a library call);
+every tensor of the program is a *place* in a root. Only the addresses of roots change from call to call.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _BITS = {"i32": 32, "i64": 64}
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """`number` is the argument's, for arguments and weights. An arena or a separate buffer is a row of `sizes[0]` bytes; what is
-    known of a library call's result is its dtype."""
+    """`number` is the argument's, for arguments and weights. An arena or a separate buffer is a row of `sizes[0]`
+    bytes; what is known of a library call's result is its dtype."""
 
     kind: Literal["argument", "weight", "arena", "buffer", "output", "result"]
     dtype: torch.dtype
@@ -37,7 +38,8 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor in a root: `offset` elements of its own dtype from the root's start. `whole`: it is the root's tensor itself."""
+    """A tensor in a root: `offset` elements of its own dtype from the root's start. `whole`: it is the root's tensor
+    itself."""
 
     root: int
     dtype: torch.dtype
@@ -92,8 +94,8 @@ class CallPlan:
 
 
 def build_plan(program: Program, events: Sequence[Event], facts: Facts, separate_buffers: bool = False) -> CallPlan:
-    """The plan of a call with these facts. With `separate_buffers` every buffer is a root of its own, so that writing past one is
-    seen. A tensor that does not lie inside its root is an InternalError."""
+    """The plan of a call with these facts. With `separate_buffers` every buffer is a root of its own, so that writing
+    past one is seen. A tensor that does not lie inside its root is an InternalError."""
     return _PlanBuilder(program, facts, separate_buffers).build(events)
 
 

@@ -1,7 +1,7 @@
 """A checked host program as one Python function: straight-line integer code, then the events of the call.
 
-Only slot numbers, argument numbers and integers are written into the source; every text of the program is passed beside it. So no
-row can put code of its own into the function.
+Only slot numbers, argument numbers and integers are written into the source; every text of the program is passed
+beside it. So no row can put code of its own into the function.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a program may ask about its arguments, each by the argument's number: sizes and strides of inputs, values of integers
-    and the largest power of two, up to 16, that divides a tensor's address. What does not apply to an argument is not read."""
+    """What a program may ask about its arguments, each by the argument's number: sizes and strides of inputs, values of
+    integers and the largest power of two, up to 16, that divides a tensor's address. What does not apply to an argument
+    is not read."""
 
     sizes: Sequence[Sequence[int]]
     strides: Sequence[Sequence[int]]

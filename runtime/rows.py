@@ -1,14 +1,16 @@
-"""The serialized host program, checked. Rows come from files of strangers: nothing is believed, nothing of them is executed.
+"""The serialized host program, checked. Rows come from strangers' files: nothing is believed, nothing is executed.
 
 A program is a JSON object:
     {"name": str, "arguments": [argument …], "results": [str …], "code": [row …]}
     argument   ["input", name, dtype, rank, updated] | ["weight", name, dtype, [size …], [stride …]] | ["int", name]
-Values are slots, numbered 0, 1, 2 … in the order of the rows that define them. `r` is the row's own slot, a small letter a slot:
-    ["constant", r, int | bool]           ["integer", r, NAME]                 ["argument", r, NAME]      ["weight", r, NAME]
-    ["size", r, NAME, DIM]                ["stride", r, NAME, DIM]             ["aligned", r, NAME, BYTES]
-    [INTEGER OPCODE, r, a …, ATTRIBUTE …]                                      for the opcodes of `INTEGER_ROWS`
+Values are slots, numbered 0, 1, 2 … in the order of the rows that define them. `r` is the row's own slot, other small
+letters are slots too:
+    ["constant", r, int | bool]    ["integer", r, NAME]    ["argument", r, NAME]    ["weight", r, NAME]
+    ["size", r, NAME, DIM]    ["stride", r, NAME, DIM]    ["aligned", r, NAME, BYTES]
+    [INTEGER OPCODE, r, a …, ATTRIBUTE …]              for the opcodes of `INTEGER_ROWS`
     ["check", c, TEXT, [a …]]             ["arena", r, bytes]
-    ["buffer", r, arena, offset, [size …], [stride …], DTYPE]                  ["output", r, [size …], [stride …], DTYPE]
+    ["buffer", r, arena, offset, [size …], [stride …], DTYPE]
+    ["output", r, [size …], [stride …], DTYPE]
     ["view", r, source, offset, [size …], [stride …]]
     ["launch", [tensor …], [[KERNEL, THREADS, c, blocks, [[a, "i32" | "i64"] …]] …]]
     ["library", r | null, FUNCTION, [tensor …], out | null, {OPTION: value}, DTYPE | null]
@@ -17,9 +19,9 @@ Values are slots, numbered 0, 1, 2 … in the order of the rows that define them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 from dlcb.errors import UserError
 from dlcb.runtime.dtypes import DTYPES
@@ -32,7 +34,7 @@ MAX_RANK = 64
 
 @dataclass(frozen=True, slots=True)
 class IntegerRow:
-    """An integer opcode: kinds of its operands, number of its integer attributes, kind of its result, its Python source."""
+    """An integer opcode: its operands' kinds, the number of its integer attributes, its result, its Python source."""
 
     operands: tuple[Kind, ...]
     attributes: int
@@ -106,8 +108,8 @@ class _Checker:
         self.name = "?"
         if not isinstance(data, dict):
             self.fail(f"expected an object, got {_short(data)}")
-        self.name = self.text(data.get("name"))
         self.data: dict[Any, Any] = data
+        self.name = self.text(self.data.get("name"))
         self.kinds: list[Kind] = []
         self.arguments: dict[str, Argument] = {}
 
@@ -149,24 +151,23 @@ class _Checker:
                 self.fail(f"not an argument: {_short(row)}")
 
     def row(self, row: Any, last: bool) -> None:
-        if not isinstance(row, list) or not row or not isinstance(row[0], str):
-            self.fail(f"expected a list that starts with an opcode, got {_short(row)}")
-        opcode: str = row[0]
+        fields = self.items(row)
+        opcode = self.text(fields[0] if fields else None)
         if (opcode == "return") != last:
             self.fail("the last row, and no other, is 'return'")
         if opcode in INTEGER_ROWS:
-            self.integer_row(row, INTEGER_ROWS[opcode])
+            self.integer_row(fields, INTEGER_ROWS[opcode])
         elif opcode in _ROWS:
             expected, check = _ROWS[opcode]
-            self.length(row, expected)
-            check(self, *row[1:])
+            self.length(fields, expected)
+            check(self, *fields[1:])
         else:
             self.fail(f"unknown opcode {opcode!r}")
 
     def integer_row(self, row: list[Any], signature: IntegerRow) -> None:
         count = len(signature.operands)
         self.length(row, 1 + count + signature.attributes)
-        for slot, kind in zip(row[2:], signature.operands):
+        for slot, kind in zip(row[2 : 2 + count], signature.operands, strict=True):
             self.slot(slot, kind)
         attributes = [self.integer(a) for a in row[2 + count :]]
         if row[0] == "scaled" and attributes[1] <= 0:
@@ -192,9 +193,17 @@ class _Checker:
             self.fail(f"aligned: bytes must be 1, 2, 4, 8 or 16, got {bytes}")
         self.define(r, "truth")
 
-    def named(self, r: Any, name: Any, wanted: str, kind: Kind) -> None:
-        self.argument(name, wanted)
-        self.define(r, kind)
+    def named_integer(self, r: Any, name: Any) -> None:
+        self.argument(name, "int")
+        self.define(r, "index")
+
+    def named_input(self, r: Any, name: Any) -> None:
+        self.argument(name, "input")
+        self.define(r, "tensor")
+
+    def named_weight(self, r: Any, name: Any) -> None:
+        self.argument(name, "weight")
+        self.define(r, "tensor")
 
     def check(self, condition: Any, text: Any, values: Any) -> None:
         self.slot(condition, "truth")
@@ -303,10 +312,10 @@ class _Checker:
             self.fail(f"no argument {name!r} of kind {' or '.join(kinds)}")
         return argument
 
-    def items(self, value: Any) -> Sequence[Any]:
+    def items(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             self.fail(f"expected a list, got {_short(value)}")
-        return value
+        return cast("list[Any]", value)
 
     def text(self, value: Any) -> str:
         if not isinstance(value, str):
@@ -339,9 +348,9 @@ _ROWS: dict[str, tuple[int, Callable[..., None]]] = {
     "size": (3, _Checker.dim),
     "stride": (3, _Checker.dim),
     "aligned": (3, _Checker.aligned),
-    "integer": (2, lambda c, r, name: c.named(r, name, "int", "index")),
-    "argument": (2, lambda c, r, name: c.named(r, name, "input", "tensor")),
-    "weight": (2, lambda c, r, name: c.named(r, name, "weight", "tensor")),
+    "integer": (2, _Checker.named_integer),
+    "argument": (2, _Checker.named_input),
+    "weight": (2, _Checker.named_weight),
     "check": (3, _Checker.check),
     "arena": (2, _Checker.arena),
     "buffer": (6, _Checker.buffer),

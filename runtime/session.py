@@ -30,7 +30,8 @@ class Limits:
 
 
 class _Entry:
-    """A plan and its history: how often it ran plainly since it was last recorded, and how often a graph of it did not fit."""
+    """A plan and its history: how often it ran plainly since it was last recorded, and how often a graph of it did not
+    fit."""
 
     def __init__(self, call: BoundCall, may_record: bool) -> None:
         self.call = call

@@ -1,7 +1,7 @@
 """The weights of a module: bound by name, and derived by the program `@weights` into addresses that stay.
 
-`live`: each call sees the parameters as they are; addresses are read and `@weights` runs every time. `frozen`: both happen
-once; `refresh` derives again.
+`live`: each call sees the parameters as they are; addresses are read and `@weights` runs every time. `frozen`: both
+happen once; `refresh` derives again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Weights:
         self.version = 0
 
     def locate(self) -> None:
-        """Look where the bound tensors are; launches nothing. Afterwards `version` and `alignments` are those of this call."""
+        """Look where the bound tensors are; launches nothing. Afterwards `version` and `alignments` are those of this
+        call."""
         if self._is_frozen and self.version:
             return
         addresses = list(map(_data_ptr, self._source_list))
@@ -109,7 +110,8 @@ class Derivation:
         self._version = 0
 
     def run(self, sources: Mapping[str, Tensor], version: int, stream: int) -> dict[str, Tensor]:
-        """The derived weights by name, at the same addresses every time. A new `version` says that sources have moved."""
+        """The derived weights by name, at the same addresses every time. A new `version` says that sources have
+        moved."""
         arguments = [sources[a.name] for a in self._program.arguments]
         if self._call is None or version != self._version:
             self._call = self._bind(arguments)
@@ -153,7 +155,8 @@ def alignment_of(tensor: Tensor) -> int:
 
 
 def check_weight(program: str, argument: Argument, tensor: Tensor, device: torch.device) -> None:
-    """A UserError unless the tensor is what the program was compiled for. Strides of dimensions of size 1 don't matter."""
+    """A UserError unless the tensor is what the program was compiled for. Strides of dimensions of size 1 don't
+    matter."""
     for what, found, expected in (
         ("shape", tuple(tensor.shape), argument.shape),
         ("dtype", tensor.dtype, DTYPES[argument.dtype]),
@@ -166,5 +169,6 @@ def check_weight(program: str, argument: Argument, tensor: Tensor, device: torch
     strides = zip(argument.shape, tensor.stride(), argument.strides, strict=True)
     if tensor.numel() and any(size != 1 and found != expected for size, found, expected in strides):
         raise UserError(
-            f"{program}: weight '{argument.name}' has strides {tensor.stride()}, the module was compiled for {argument.strides}"
+            f"{program}: weight '{argument.name}' has strides {tensor.stride()}, "
+            f"the module was compiled for {argument.strides}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
@@ -51,7 +51,7 @@ def parse_integers(parser: AttrParser) -> ArrayAttr[IntAttr]:
 
 
 def integers_of(attributes: Iterable[Attribute]) -> tuple[int, ...]:
-    return tuple([a.data for a in attributes if isinstance(a, IntAttr)])
+    return tuple([cast(IntAttr, a).data for a in attributes])
 
 
 class _ArgumentAttr(ParametrizedAttribute):

@@ -35,8 +35,8 @@ from dlcb.dialects.host.integers import (
 )
 from dlcb.dialects.host.integers import IntegerOp as Computed
 from dlcb.dialects.host.memory import ArenaOp, BufferOp, OutputOp, ViewOp
-from dlcb.dialects.host.options import Option, options_to_attribute
 from dlcb.dialects.host.ops import ProgramOp, ReturnOp
+from dlcb.dialects.host.options import Option, options_to_attribute
 from dlcb.dialects.host.syntax import ARENA
 from dlcb.dialects.host.work import CheckOp, LaunchOp, LibraryOp, Variant
 from dlcb.dialects.shape.expr import Expr, post_order, terms

@@ -1,4 +1,4 @@
-"""Options of library calls, as plain Python and as attributes: truth values, i64 integers, f64 floats, strings, lists."""
+"""Options of library calls, in Python and as attributes: truth values, i64 integers, f64 floats, strings, lists."""
 
 from __future__ import annotations
 

@@ -207,7 +207,8 @@ def _parse_integer(parser: Parser) -> tuple[SSAValue, Attribute]:
 
 @irdl_op_definition
 class LibraryOp(HostOp):
-    """Call a library function of the runtime's closed table: `%r = library "convolution" (%x, %w) {groups = 4 : i64} : f32`.
+    """Call a library function of the runtime's closed table: `%r = library "convolution" (%x, %w) {groups = 4 : i64} :
+    f32`.
 
     With `into` the function writes that tensor and the op has no result; else the function allocates the result, of the
     dtype after the colon. Options are integers, floats, truth values, strings and lists of them.

@@ -140,12 +140,12 @@ def test_a_damaged_or_foreign_file_is_refused(path: Path, change: Any, text: str
 @pytest.mark.parametrize("keep", [0, 10, 200, -30])
 def test_a_truncated_file_is_refused(path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(UserError, match="not a usable .dlcb file"):
+    with pytest.raises(UserError, match=r"not a usable \.dlcb file"):
         load_artifact(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nothing.dlcb: no such file"):
+    with pytest.raises(UserError, match=r"nothing\.dlcb: no such file"):
         load_artifact(tmp_path / "nothing.dlcb")
 
 

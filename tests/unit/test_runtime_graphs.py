@@ -1,4 +1,5 @@
-"""Recorded calls, with a driver that records and replays on the CPU: kernels as nodes that can be updated, torch ops as they were."""
+"""Recorded calls, with a driver that records and replays on the CPU: kernels as nodes that can be updated, torch ops as
+they were."""
 
 from __future__ import annotations
 
@@ -126,7 +127,8 @@ def _variant(b: HostBuilder, kernel: str, count: Any) -> list[Variant]:
 
 
 def _mixed_program() -> Any:
-    """x, y, cache, w → out = 2x (a kernel's), z = (2x) @ w (a library call's `out`), p = cache_after @ y (allocated), cache += 1."""
+    """x, y, cache, w → out = 2x (a kernel's), z = (2x) @ w (a library call's `out`), p = cache_after @ y (allocated),
+    cache += 1."""
     arguments = [
         InputAttr.make("x", f32, 2),
         InputAttr.make("y", f32, 2),

@@ -45,7 +45,7 @@ def test_the_good_program_passes() -> None:
     ("number", "row", "text"),
     [
         (0, ["__import__", 0, "os"], "row 0: unknown opcode '__import__'"),
-        (0, "size", "row 0: expected a list that starts with an opcode"),
+        (0, "size", "row 0: expected a list, got 'size'"),
         (0, ["size", 0, "x", 2], "argument 'x' has rank 2, no dimension 2"),
         (0, ["size", 0, "w", 0], "no argument 'w' of kind input"),
         (0, ["size", 1, "x", 0], "defines slot 1, the next one is 0"),
