@@ -34,9 +34,10 @@ def print_dtype(printer: Printer, dtype: Attribute) -> None:
 
 
 def parse_dtype(parser: AttrParser) -> Attribute:
+    start = parser.pos
     name = parser.parse_identifier("an element type")
     if name not in NAMES:
-        parser.raise_error(f"expected an element type, one of {', '.join(NAMES)}; got {name}")
+        parser.raise_error(f"expected an element type, one of {', '.join(NAMES)}; got {name}", start, parser.pos)
     return NAMES[name]
 
 
@@ -200,9 +201,10 @@ def print_argument(printer: Printer, argument: ArgumentAttr) -> None:
 
 
 def parse_argument(parser: AttrParser) -> ArgumentAttr:
+    start = parser.pos
     keyword = parser.parse_identifier("an argument: input, weight or int")
     if keyword not in ARGUMENTS:
-        parser.raise_error(f"expected input, weight or int; got {keyword}")
+        parser.raise_error(f"expected input, weight or int; got {keyword}", start, parser.pos)
     return ARGUMENTS[keyword].new(ARGUMENTS[keyword].parse_body(parser))
 
 
