@@ -75,6 +75,15 @@ def collect_op(op: GraphOp, scope: CollectScope) -> None:
                 scope.require("eq", have, want, f"{op.title}: size of dim {dim} {which}")
 
 
+def collect_updates(func: FuncOp, scope: CollectScope) -> None:
+    """An argument that is updated in place keeps its sizes."""
+    for value, index in zip(func.returned.operands, func.returned.updated, strict=False):
+        argument = func.body.block.args[index]
+        for dim, (old, new) in enumerate(zip(scope.of(argument), scope.of(value), strict=True)):
+            if old is not new:
+                scope.require("eq", old, new, f"update of '{func.names[index]}': size of dim {dim}")
+
+
 def _unless_undefined(op: GraphOp, size: Expr, scope: CollectScope) -> None:
     for symbol in size.free:
         if not scope.knows(symbol):
@@ -88,6 +97,7 @@ def collect(func: FuncOp, system: System) -> None:
     for op in func.body.block.ops:
         if isinstance(op, GraphOp):
             collect_op(op, scope)
+    collect_updates(func, scope)
 
 
 @dataclass(frozen=True)

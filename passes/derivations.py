@@ -1,8 +1,7 @@
 """Which literal sizes in an op's properties follow from its operands, though the trace shows only numbers.
 
-Torch's ops give sizes as numbers: `reshape(x, [2, 10, 4, 16])`. Where the sizes of the operand are known to vary, such a number
-is replaced by an expression, if the op leaves only one. Each replacement says why, in words; without a reason the
-number stays.
+Torch's ops give sizes as numbers: `reshape(x, [2, 10, 4, 16])`. Where the sizes of the operand vary, such a number is
+replaced by an expression, if the op leaves only one. Each replacement says why; without a reason the number stays.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.types import dims_of
 from dlcb.dialects.graph.view import ExpandOp, ReshapeOp, SliceOp, product
 from dlcb.dialects.shape.expr import Expr, const
 
@@ -41,9 +39,9 @@ _Rule: TypeAlias = Callable[[Any, Operand, Traced], Iterator[Derivation]]
 
 
 def derivations(op: GraphOp, operand: Operand, traced: Traced) -> list[Derivation]:
-    """All that can be derived for the op; numbers that stay are not among them."""
+    """All that can be derived for the op, be it that a number is a constant."""
     rule = _RULES.get(type(op))
-    return [d for d in rule(op, operand, traced) if not d.value.is_const] if rule is not None else []
+    return list(rule(op, operand, traced)) if rule is not None else []
 
 
 def _slice(op: SliceOp, operand: Operand, traced: Traced) -> Iterator[Derivation]:
@@ -77,7 +75,7 @@ def _reshape(op: ReshapeOp, operand: Operand, traced: Traced) -> Iterator[Deriva
 
 
 def equal_runs(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Split two lists of numbers with equal products into the smallest runs with equal products; numbers 1 are left out."""
+    """Split lists of numbers with equal products into the smallest runs with equal products; ones are left out."""
     left, right = ([i for i, n in enumerate(numbers) if n != 1] for numbers in (a, b))
     i = j = 0
     while i < len(left) and j < len(right):
@@ -111,8 +109,3 @@ def _factors(whole: Expr, numbers: Sequence[int], traced: Traced) -> Mapping[int
 
 
 _RULES: dict[type[GraphOp], _Rule] = {SliceOp: _slice, ExpandOp: _expand, ReshapeOp: _reshape}
-
-
-def operand_of(op: GraphOp, traced: tuple[int, ...], sizes: Callable[[Any], tuple[Expr, ...]]) -> Operand:
-    assert len(traced) == len(dims_of(op.operands[0]))
-    return Operand(traced, sizes(op.operands[0]))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.shape.ops import SystemOp
 from dlcb.dialects.shape.system import System
+
+KEPT: Final = "dlcb.kept"
+"""The attribute of a function that says why a size of an input stays a literal: `{"x.shape[0]" = "it is to be static"}`."""
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:

@@ -33,7 +33,7 @@ from dlcb.dialects.graph.types import (
 from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
-from dlcb.passes.functions import functions, set_system, system_of
+from dlcb.passes.functions import KEPT, functions, set_system, system_of
 from dlcb.passes.solver import Solution, solve
 from dlcb.passes.stages import mark_stage
 
@@ -114,17 +114,22 @@ def without_unused(system: System, used: set[str]) -> System:
 
 def dimension_report(func: FuncOp, system_before: System, solution: Solution) -> list[Dimension]:
     """What became of each dim of each input; `func` has the types from before the solution was written into them."""
+    kept = func.attributes.get(KEPT)
+    why_kept = kept.data if isinstance(kept, DictionaryAttr) else {}
     return [
-        Dimension(name, dim, _state(Source.size(name, dim), size, system_before, solution))
+        Dimension(name, dim, _state(Source.size(name, dim), size, system_before, solution, why_kept))
         for argument, name, kind in zip(func.body.block.args, func.names, func.kinds, strict=True)
         if kind == "input" and isinstance(argument.type, TensorType) and argument.type.ranked
         for dim, size in enumerate(argument.type.dims)
     ]
 
 
-def _state(source: Source, size: int | str, before: System, solution: Solution) -> str:
+def _state(
+    source: Source, size: int | str, before: System, solution: Solution, why_kept: Mapping[str, Attribute]
+) -> str:
     if isinstance(size, int):
-        return f"given as {size}"
+        why = why_kept.get(str(source))
+        return f"stays {size}: {why.data}" if isinstance(why, StringAttr) else f"given as {size}"
     value, reason = solution.values[size], _binding(size, solution.system.requires)
     because = f" by {reason.text}" if reason is not None and reason.text else ""
     if isinstance(value, int):
