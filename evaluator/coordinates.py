@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
@@ -21,27 +22,49 @@ def _divide(function: Callable[[Any, Any], Indices]) -> Callable[[Any, Any], Ind
     return lambda a, b: np.where(np.equal(b, 0), 0, function(a, np.where(np.equal(b, 0), 1, b)))
 
 
+def _scaled(x: Indices, num: Indices, den: Indices) -> Indices:
+    return x * num // den
+
+
+def _broadcast(a: Indices, b: Indices) -> Indices:
+    return np.where(np.equal(a, 1), b, a)
+
+
+def _select(condition: Indices, a: Indices, b: Indices) -> Indices:
+    return np.where(np.not_equal(condition, 0), a, b)
+
+
+def _logical_not(a: Any) -> Any:
+    return np.equal(a, 0)
+
+
 ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floordiv": _divide(np.floor_divide),
     "ceildiv": _divide(lambda a, b: -np.floor_divide(-a, b)),
     "mod": _divide(np.remainder),
-    "scaled": lambda x, num, den: x * num // den,
+    "scaled": _scaled,
     "minimum": lambda *args: reduce(np.minimum, args),
     "maximum": lambda *args: reduce(np.maximum, args),
-    "broadcast": lambda a, b: np.where(np.equal(a, 1), b, a),
-    "select": lambda condition, a, b: np.where(np.not_equal(condition, 0), a, b),
+    "broadcast": _broadcast,
+    "select": _select,
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
     "le": np.less_equal,
     "logical_and": lambda *args: reduce(np.logical_and, [np.not_equal(a, 0) for a in args]),
     "logical_or": lambda *args: reduce(np.logical_or, [np.not_equal(a, 0) for a in args]),
-    "logical_not": lambda a: np.equal(a, 0),
+    "logical_not": _logical_not,
 }
 """`FUNCTIONS` on arrays."""
 
 
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+
+
 def call(function: str, operands: Sequence[int | Indices]) -> int | Indices:
+    """A function of `FUNCTIONS`, or add, sub, mul: those of `dlcb.coord.index` are among them."""
+    if function in _ARITHMETIC:
+        return _ARITHMETIC[function](*operands)
     if all(isinstance(o, int) for o in operands):
         return FUNCTIONS[function](*operands)
     return np.asarray(ARRAY_FUNCTIONS[function](*operands)).astype(np.int64, copy=False)

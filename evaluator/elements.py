@@ -45,8 +45,8 @@ class ArrayBuilder(ElementBuilder):
         self._tensors = tensors
         self._env: dict[str, int | Indices] = dict(symbols)
         self._bound = 0
-        self._rank = len(sizes)
-        self._points = prod(sizes)
+        self._rank: int = len(sizes)
+        self._points: int = prod(sizes)
         indices = np.indices(sizes, sparse=True) if sizes else ()
         self.coords: Coords = tuple(self._bind(i) for i in indices)
 

@@ -101,10 +101,8 @@ class _Program:
         for i, result in enumerate(op.results):
             operand = op.written_over.get(i)
             memory.append(new_memory(type_of(result), self.symbols) if operand is None else memory[operand])
-        chosen = self._form(op)
-        if chosen is not None:
-            kernel, params = chosen
-            run_kernel(kernel, memory, params)
+        kernel, params = self._form(op)
+        run_kernel(kernel, memory, params)
         results = zip(memory[len(op.operands) :], op.results, strict=True)
         return [view_of(m, type_of(r), self.symbols).copy() for m, r in results]
 

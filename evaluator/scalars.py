@@ -18,6 +18,7 @@ from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64, is_float
 from dlcb.errors import InternalError
 
 Array: TypeAlias = NDArray[Any]
+Binary: TypeAlias = Callable[[Array, Array], Array]
 
 DTYPE: dict[Attribute, type[np.generic]] = {
     f16: np.float32,
@@ -58,11 +59,11 @@ def _vectorized(function: Callable[[float], float]) -> Callable[[Array], Array]:
     return lambda x: each(x).astype(x.dtype)
 
 
-def _whole(on_integers: Callable[..., Array], on_floats: Callable[..., Array]) -> Callable[..., Array]:
+def _by_kind(on_integers: Binary, on_floats: Binary) -> Binary:
     return lambda a, b: on_floats(a, b) if a.dtype.kind == "f" else on_integers(a, b)
 
 
-def _nonzero_divisor(divide: Callable[..., Array]) -> Callable[..., Array]:
+def _nonzero_divisor(divide: Binary) -> Binary:
     """Division of integers where dividing by 0 gives 0."""
     return lambda a, b: np.where(b == 0, 0, divide(a, np.where(b == 0, 1, b))).astype(a.dtype)
 
@@ -70,6 +71,18 @@ def _nonzero_divisor(divide: Callable[..., Array]) -> Callable[..., Array]:
 def _truncated(a: Array, b: Array) -> Array:
     quotient, remainder = np.floor_divide(a, b), np.remainder(a, b)
     return quotient + ((remainder != 0) & ((a < 0) != (b < 0)))
+
+
+def _float_truncdiv(a: Array, b: Array) -> Array:
+    return np.trunc(a / b)
+
+
+def _inverse_root(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
+def _sign(x: Array) -> Array:
+    return np.sign(np.where(np.isnan(x), 0, x)).astype(x.dtype)
 
 
 def _integer_pow(base: Array, exponent: Array) -> Array:
@@ -95,17 +108,17 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.true_divide,
-    "floordiv": _whole(_nonzero_divisor(np.floor_divide), np.floor_divide),
-    "truncdiv": _whole(_nonzero_divisor(_truncated), lambda a, b: np.trunc(a / b)),
-    "mod": _whole(_nonzero_divisor(np.remainder), np.remainder),
-    "fmod": _whole(_nonzero_divisor(np.fmod), np.fmod),
-    "pow": _whole(_integer_pow, np.power),
+    "floordiv": _by_kind(_nonzero_divisor(np.floor_divide), np.floor_divide),
+    "truncdiv": _by_kind(_nonzero_divisor(_truncated), _float_truncdiv),
+    "mod": _by_kind(_nonzero_divisor(np.remainder), np.remainder),
+    "fmod": _by_kind(_nonzero_divisor(np.fmod), np.fmod),
+    "pow": _by_kind(_integer_pow, np.power),
     "atan2": np.arctan2,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "neg": np.negative,
     "abs": np.abs,
-    "sign": lambda x: np.sign(np.where(np.isnan(x), 0, x)).astype(x.dtype),
+    "sign": _sign,
     "exp": np.exp,
     "exp2": np.exp2,
     "expm1": np.expm1,
@@ -114,7 +127,7 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "log10": np.log10,
     "log1p": np.log1p,
     "sqrt": np.sqrt,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rsqrt": _inverse_root,
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,

@@ -56,10 +56,14 @@ class Window(GraphOp):
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         accumulate = compute_type(self.result_element)
+
+        def at(position: Coords) -> Any:
+            return b.cast(self._at(b, coords, position, accumulate), accumulate)
+
         total = b.loop(
             self.FUNCTION,
             ints(self.kernel),
-            lambda position: b.cast(self._at(b, coords, position, accumulate), accumulate),
+            at,
             self.initial,
             accumulate,
         )

@@ -1,6 +1,6 @@
-"""The table of op meanings: for every op of `dlcb.graph`, small inputs with torch as the witness, and inputs that it refuses.
+"""The table of op meanings: for every op of `dlcb.graph`, small inputs with torch as the witness, and refused ones.
 
-`SAMPLES` and `REFUSALS` are plain lists; whoever computes an op in another way (the evaluator, a generated kernel) walks them.
+`SAMPLES` and `REFUSALS` are plain lists; who computes ops in some way (the evaluator, generated kernels) walks them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Maker(ShapeScope):
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
         pass
 
-    def op(self, name: str, operands: Sequence[SSAValue], element: str, **properties: Attribute) -> SSAValue:
+    def op(self, name: str, operands: Sequence[SSAValue], element: str, **properties: Any) -> SSAValue:
         def create(dims: Dims) -> GraphOp:
             return OP[name].make(operands, [tensor(dims, NAMES[element])], "model.py:12", **properties)
 
@@ -80,6 +80,7 @@ class Input:
 
 
 Build = Callable[..., SSAValue]
+Properties = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,13 @@ def differs(actual: Any, expected: Any, element: Attribute) -> str | None:
 _generator = torch.Generator().manual_seed(7)
 
 
+def size_of(dim: int | tuple[str, int]) -> int:
+    return dim if isinstance(dim, int) else dim[1]
+
+
 def given(element: str, *dims: int | tuple[str, int], low: float = -3, high: float = 3) -> Input:
     """Random elements; a dim is a size, or the name of a symbol and its value."""
-    sizes = [d if isinstance(d, int) else d[1] for d in dims]
+    sizes = list(map(size_of, dims))
     uniform = torch.rand(sizes, generator=_generator, dtype=torch.float64) * (high - low) + low
     if element == "i1":
         uniform = uniform > (low + high) / 2
@@ -192,7 +197,7 @@ def sample(
     witness: Callable[..., torch.Tensor],
     element: str | None = None,
     note: str = "",
-    **properties: Attribute,
+    **properties: Any,
 ) -> None:
     """One op of these operands; the result has the first one's element type, or `element`."""
     kind = element or inputs[0].element
@@ -206,7 +211,7 @@ def sample(
 
 
 def refused(
-    name: str, inputs: Sequence[Input], values: tuple[int, ...], element: str | None = None, **properties: Attribute
+    name: str, inputs: Sequence[Input], values: tuple[int, ...], element: str | None = None, **properties: Any
 ) -> None:
     def build(maker: Maker, *arguments: SSAValue) -> SSAValue:
         return maker.op(name, arguments, element or inputs[0].element, **properties)
@@ -218,6 +223,7 @@ def refused(
 
 N, M = ("n", 7), ("m", 5)
 SPECIAL = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.0]
+PAIRS = list(zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
 
 UNARY: dict[str, tuple[Callable[..., torch.Tensor], float, float]] = {
     "neg": (torch.neg, -3, 3),
@@ -295,15 +301,14 @@ for name_, (f_, kinds_) in BINARY.items():
         elif element_[0] != "i":
             low_, high_ = (1, 3) if name_ in EXACT_ONLY or name_ == "div" else (-3, 3)
             sample(name_, [given(element_, *lhs_), given(element_, *rhs_, low=low_, high=high_)], f_)
-    pairs = list(zip(*itertools.product(SPECIAL, SPECIAL), strict=True))
-    sample(name_, [exactly("f64", pairs[0]), exactly("f64", pairs[1])], f_, note="special")
+    sample(name_, [exactly("f64", PAIRS[0]), exactly("f64", PAIRS[1])], f_, note="special")
 for name_ in EXACT_ONLY:
     signs = list(zip(*itertools.product([-7, -6, 0, 6, 7], [-3, -1, 2, 3]), strict=True))
     sample(name_, [exactly("i64", signs[0]), exactly("i64", signs[1])], BINARY[name_][0], note="signs")
 for element_, lhs_, rhs_ in _shapes():
     base = given(element_, *lhs_, low=0.1 if element_[0] != "i" else -3, high=4)
     sample("pow", [base, given(element_, *rhs_, low=0 if element_[0] == "i" else -2, high=3)], torch.pow)
-sample("pow", [exactly("f64", pairs[0]), exactly("f64", pairs[1])], torch.pow, note="special")
+sample("pow", [exactly("f64", PAIRS[0]), exactly("f64", PAIRS[1])], torch.pow, note="special")
 sample("add", [given("f32", N, 3), exactly("f64", 0.1)], lambda a, b: a + b, element="f32", note="number")
 sample("mul", [given("f16", N, 3), exactly("f32", 1.5)], lambda a, b: a * b, element="f16", note="number")
 sample("add", [exactly("i32", [2**31 - 1, -(2**31)]), exactly("i32", [1, -1])], torch.add, note="wraps")
@@ -320,7 +325,7 @@ for name_, f_ in COMPARISONS.items():
         lhs = given(element_, N, 1, 3, low=-2, high=3)
         rhs = Input((1, 2, 3), lhs.tensor[:1].expand(1, 2, 3).clone())
         sample(name_, [lhs, rhs], f_, element="i1")
-    sample(name_, [exactly("f32", pairs[0]), exactly("f32", pairs[1])], f_, element="i1", note="special")
+    sample(name_, [exactly("f32", PAIRS[0]), exactly("f32", PAIRS[1])], f_, element="i1", note="special")
     sample(name_, [given("i32", 9), given("f64", 9)], f_, element="i1", note="mixed")
 
 for from_, to_ in itertools.product(DTYPE, DTYPE):
@@ -379,7 +384,7 @@ for value_, element_, dims_ in (
 
 def iota(note: str, element: str, start: int | str, step: int | str, count: int | str, numbers: list[int]) -> None:
     """The argument `x` only gives the symbols `n` and `m` their values, 7 and 5."""
-    properties: dict[str, Attribute] = {
+    properties: Properties = {
         "start": dims_attr((start,)),
         "step": dims_attr((step,)),
         "shape": dims_attr((count,)),
@@ -415,15 +420,8 @@ for element_ in ("i64", "i32", "f32", "f16", "f64"):
 
 
 def reshape(x: Input, *shape: int | str) -> None:
-    sizes = dict(
-        zip(
-            [d for d in x.dims if isinstance(d, str)],
-            [s for d, s in zip(x.dims, x.tensor.shape, strict=True) if isinstance(d, str)],
-            strict=True,
-        )
-    )
-    sizes["nm"] = 35
-    want = [d if isinstance(d, int) else sizes[d] for d in shape]
+    values = dict(zip(x.dims, x.tensor.shape, strict=True))
+    want = [values.get(d, d) for d in shape]
     sample("reshape", [x], lambda t: t.reshape(want), note=f"to {list(shape)}", shape=dims_attr(shape))
 
 
@@ -466,7 +464,7 @@ for x_, starts_, shape_, steps_, index_ in (
     (given("i1", 3, 5, 2), (1, 0, 0), (1, 5, 2), (1, 1, 1), np.s_[1:2]),
     (given("f32", 3), (3,), (0,), (1,), np.s_[3:]),
 ):
-    attributes_ = {"starts": dims_attr(starts_), "shape": dims_attr(shape_), "steps": dims_attr(steps_)}
+    attributes_: Properties = {"starts": dims_attr(starts_), "shape": dims_attr(shape_), "steps": dims_attr(steps_)}
     sample("slice", [x_], lambda x, i=index_: x[i], note=f"{starts_} {shape_} {steps_}", **attributes_)
 refused("slice", [given("f32", 7)], (8, 7), starts=dims_attr((2,)), shape=dims_attr((6,)), steps=dims_attr((1,)))
 
@@ -488,7 +486,7 @@ for x_, low_, high_, value_ in (
 ):
     widths_ = [w for pair in zip(reversed(low_), reversed(high_), strict=True) for w in pair]
     padded = lambda x, w=widths_, v=value_: F.pad(x, w, value=v)  # noqa: E731
-    attributes_ = {"low": dims_attr(low_), "high": dims_attr(high_), "value": number_attr(value_)}
+    attributes_: Properties = {"low": dims_attr(low_), "high": dims_attr(high_), "value": number_attr(value_)}
     sample("pad", [x_], padded, note=f"{low_} {high_}", **attributes_)
 
 for inputs_, axis_ in (
@@ -529,7 +527,7 @@ refused("insert", [given("f32", 7), given("f32", 6)], (8, 7), starts=dims_attr((
 def reduction(
     name: str, f: Callable[..., torch.Tensor], x: Input, axes: tuple[int, ...], keep: bool, element: str
 ) -> None:
-    properties: dict[str, Attribute] = {"axes": int_list(*axes)} | ({"keep": UNIT} if keep else {})
+    properties: Properties = {"axes": int_list(*axes)} | ({"keep": UNIT} if keep else {})
     sample(
         name, [x], lambda t: f(t, axes, keep), element=element, note=f"{axes}{' keep' if keep else ''}", **properties
     )
@@ -574,9 +572,7 @@ refused("amin", [given("f32", 0, 3)], (0,), axes=int_list(0))
 # --- windows ---
 
 
-def window(
-    kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
-) -> dict[str, Attribute]:
+def window(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Properties:
     lists = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
     return {name: int_list(*values) for name, values in lists.items()}
 
@@ -600,7 +596,7 @@ for x_, k_, s_, p_, d_, ceil_ in (
     average_ = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank_ - 1]
     for counted_ in (True, False):
         average = lambda x, f=average_, a=(k_, s_, p_, ceil_, counted_): f(x, *a)  # noqa: E731
-        more_ = attributes_ | ({"count_padding": UNIT} if counted_ else {})
+        more_: Properties = attributes_ | ({"count_padding": UNIT} if counted_ else {})
         sample("avg_pool", [x_], average, note=f"{k_} {s_} {p_} {ceil_} {counted_}", **more_)
 sample(
     "avg_pool",
@@ -626,7 +622,7 @@ for element_, data_, axis_, indices_ in (
     ("f64", (3, 2), 0, (0,)),
     ("i1", (3, 4), 0, (2, 1, 3)),
 ):
-    size_ = data_[axis_] if isinstance(data_[axis_], int) else data_[axis_][1]
+    size_ = size_of(data_[axis_])
     rank_ = len(data_)
 
     def taken(x: torch.Tensor, i: torch.Tensor, axis: int = axis_) -> torch.Tensor:
@@ -644,7 +640,7 @@ for element_, data_, axis_, indices_ in (
     ("bf16", (4, M), 1, (4, ("k", 3))),
     ("f64", (3, 2), 0, (0, 2)),
 ):
-    size_ = data_[axis_] if isinstance(data_[axis_], int) else data_[axis_][1]
+    size_ = size_of(data_[axis_])
     gathered = lambda x, i, a=axis_: torch.gather(x, a, i)  # noqa: E731
     inputs_ = [given(element_, *data_), given("i64", *indices_, low=0, high=size_)]
     sample("gather", inputs_, gathered, note=f"axis {axis_}", axis=IntAttr(axis_))
@@ -690,9 +686,9 @@ def convolution(
     groups: int = 1,
     transposed: bool = False,
     output_padding: Sequence[int] = (),
-) -> tuple[Sequence[Input], Callable[..., torch.Tensor], dict[str, Attribute]]:
+) -> tuple[Sequence[Input], Callable[..., torch.Tensor], Properties]:
     lists = {"stride": stride, "padding": padding, "dilation": dilation}
-    properties: dict[str, Attribute] = {k: int_list(*v) for k, v in lists.items()} | {"groups": IntAttr(groups)}
+    properties: Properties = {k: int_list(*v) for k, v in lists.items()} | {"groups": IntAttr(groups)}
     if transposed:
         properties |= {"transposed": UNIT, "output_padding": int_list(*output_padding)}
 
@@ -730,7 +726,7 @@ def attention(
     grouped: bool = False,
     scale: float = 0.5,
 ) -> None:
-    properties: dict[str, Attribute] = {"scale": FloatAttr(scale, f64)}
+    properties: Properties = {"scale": FloatAttr(scale, f64)}
     properties |= {"causal": UNIT} if causal else {}
     properties |= {"grouped": UNIT} if grouped else {}
 
@@ -754,7 +750,7 @@ attention(heads("f32", 2, 2, 3, 4), heads("f32", 2, 2, N, 4), heads("f32", 2, 2,
 attention(heads("f32", 2, 2, 3, 4), heads("f32", 2, 2, N, 4), heads("f32", 2, 2, N, 4), given("i1", 2, 1, 1, N))
 NOTHING = exactly("i1", [[True, False], [False, False]])
 attention(heads("f32", 1, 1, 2, 4), heads("f32", 1, 1, 2, 4), heads("f32", 1, 1, 2, 4), NOTHING)
-SCALE: dict[str, Attribute] = {"scale": FloatAttr(0.5, f64)}
+SCALE: Properties = {"scale": FloatAttr(0.5, f64)}
 refused("attention", [heads("f32", 1, 2, 5, 4), heads("f32", 1, 2, 7, 3), heads("f32", 1, 2, 7, 4)], (4, 3), **SCALE)
 refused("attention", [heads("f32", 1, 2, 5, 4), heads("f32", 1, 2, 7, 4), heads("f32", 1, 2, 6, 4)], (7, 6), **SCALE)
 refused(
@@ -772,7 +768,7 @@ for element_, dims_, axis_ in (("f32", (N, 3), 1), ("f16", (2, M, 3), 1), ("bf16
     sample("softmax", [given(element_, *dims_)], soft_, note=f"axis {axis_}", axis=IntAttr(axis_))
     soft_ = lambda x, a=axis_: torch.log_softmax(x, a)  # noqa: E731
     sample("log_softmax", [given(element_, *dims_)], soft_, note=f"axis {axis_}", axis=IntAttr(axis_))
-EPS: dict[str, Attribute] = {"eps": FloatAttr(1e-5, f64)}
+EPS: Properties = {"eps": FloatAttr(1e-5, f64)}
 for inputs_, axes_ in (
     ([given("f32", N, 8)], 1),
     ([given("f16", 2, N, 8), given("f16", 8)], 1),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from dlcb.tests.unit.op_samples import OP, REFUSALS, SAMPLES, Refusal, Sample, differs, result_type
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.evaluator.graph import run
+from dlcb.tests.unit.op_samples import OP, REFUSALS, SAMPLES, Refusal, Sample, differs, result_type
 
 SIMPLE = [s for s in SAMPLES if s.op.FAMILY != "composite"]
 COMPOSITE = [s for s in SAMPLES if s.op.FAMILY == "composite"]
@@ -38,7 +38,7 @@ def test_the_evaluator_computes_what_torch_computes(sample: Sample) -> None:
 def test_the_evaluator_asks_for_composites_to_be_decomposed(sample: Sample) -> None:
     module = sample.module()
     module.verify()
-    with pytest.raises(UnsupportedError, match="model.py:12: .* `simplify`"):
+    with pytest.raises(UnsupportedError, match=r"model\.py:12: .* `simplify`"):
         run(main_of(module), sample.arrays)
 
 
