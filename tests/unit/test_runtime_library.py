@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.library import LIBRARY, in_order
 
 
@@ -69,16 +68,3 @@ def test_copy_gathers_a_view() -> None:
 def test_a_tensor_that_lies_right_is_not_copied() -> None:
     x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
     assert in_order(x, [0, 2, 3, 1]) is x
-
-
-def test_the_least_recently_used_entry_leaves() -> None:
-    left: list[int] = []
-    cache: LeastRecentlyUsed[str, int] = LeastRecentlyUsed(2, left.append)
-    cache.put("a", 1)
-    cache.put("b", 2)
-    assert cache.get("a") == 1
-    cache.put("c", 3)
-    assert left == [2]
-    assert cache.get("b") is None
-    with pytest.raises(ValueError, match="limit 0"):
-        LeastRecentlyUsed[str, int](0)

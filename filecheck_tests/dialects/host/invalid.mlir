@@ -169,9 +169,3 @@ dlcb.host.program @p(input "x" f32 rank 1) -> ("a", "b") {
   %x = dlcb.host.argument "x"
   dlcb.host.return (%x)
 }
-
-// -----
-
-// CHECK: dlcb.host.program: the last op must be dlcb.host.return
-dlcb.host.program @p() {
-}
