@@ -45,7 +45,7 @@ def compare(
 ) -> Difference | None:
     """The first difference, or None. An error of the evaluator in `after` alone is raised.
 
-    Inputs that the function before refuses are not used; where it refuses all that were tried, the sizes of the trace are.
+    Inputs that the function before refuses are not used; where it refuses all, the sizes of the trace are.
     """
     old, new = lookup(before, function, FuncOp), lookup(after, function, FuncOp)
     for seed in seeds:

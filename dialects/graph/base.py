@@ -25,9 +25,11 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects.graph.assembly import parse_properties, print_properties
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_to_expr, type_of
 from dlcb.dialects.scalar import ScalarBuilder
 from dlcb.dialects.shape.expr import Expr, const, mul, ne
+from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.dialects.types import compute_type
 
 Coords = tuple[Expr, ...]
@@ -94,7 +96,15 @@ class ElementBuilder(Sizes, ScalarBuilder):
         """A truth value: do all the comparisons hold?"""
 
     @abstractmethod
-    def reduce(self, function: str, sizes: Sequence[Expr], axes: Sequence[int], body: Any, initial: float | int, element: Attribute) -> Any:
+    def reduce(
+        self,
+        function: str,
+        sizes: Sequence[Expr],
+        axes: Sequence[int],
+        body: Any,
+        initial: float | int,
+        element: Attribute,
+    ) -> Any:
         """Reduce over `axes` of a space of `sizes`: `body(row)` gives the element at the coordinates `row`, one for each axis.
         These axes become the row of the kernel."""
 
@@ -111,7 +121,13 @@ class GraphOp(IRDLOperation, ABC):
     """The library routine that computes it, for ops that generated kernels do not compute."""
 
     @classmethod
-    def make(cls, operands: Sequence[SSAValue], results: Sequence[Attribute], line: str | None = None, **properties: Attribute) -> Self:
+    def make(
+        cls,
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        line: str | None = None,
+        **properties: Attribute,
+    ) -> Self:
         op = cls.create(operands=operands, result_types=results, properties=properties)
         if line is not None:
             op.location = location(line)
@@ -174,15 +190,12 @@ class GraphOp(IRDLOperation, ABC):
                 if have.is_const and want.is_const and have is not want:
                     raise VerifyException(f"{self.name}: dim {axis} of the result is {have}, the operands give {want}")
 
-    # One assembly for all: `%r = dlcb.graph.add %a, %b {fn = …} : (tensor<…>, tensor<…>) -> tensor<…>`, `tensor<` short for `!dlcb.graph.tensor<`.
+    # One assembly for all: `%r = dlcb.graph.add %a, %b {axis = 1, shape = [n, 3]} : (tensor<…>, tensor<…>) -> tensor<…>`, `tensor<` short for `!dlcb.graph.tensor<`.
     def print(self, printer: Printer) -> None:
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_operand)
-        attributes = {**self.properties, **self.attributes}
-        if attributes:
-            printer.print_string(" ")
-            printer.print_attr_dict(attributes)
+        print_properties(printer, self.properties, self.attributes)
         printer.print_string(" : (")
         printer.print_list([v.type for v in self.operands], lambda t: print_type(printer, t))
         printer.print_string(") -> ")
@@ -197,7 +210,7 @@ class GraphOp(IRDLOperation, ABC):
         unresolved = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
         )
-        attributes = parser.parse_optional_attr_dict()
+        properties, attributes = parse_properties(parser, cls)
         parser.parse_punctuation(":")
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_type(parser))
         parser.parse_punctuation("->")
@@ -208,13 +221,7 @@ class GraphOp(IRDLOperation, ABC):
             results = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_type(parser))
             parser.parse_punctuation(")")
         operands = parser.resolve_operands(unresolved or [], types, parser.pos)
-        names = cls.get_irdl_definition().properties
-        return cls.create(
-            operands=operands,
-            result_types=results,
-            properties={k: v for k, v in attributes.items() if k in names},
-            attributes={k: v for k, v in attributes.items() if k not in names},
-        )
+        return cls.create(operands=operands, result_types=results, properties=properties, attributes=attributes)
 
 
 def print_type(printer: Printer, attribute: Attribute) -> None:
@@ -235,20 +242,8 @@ class _Wrong(ShapeScope):
     """The verifier's scope: a requirement that two literals break is an error of the IR."""
 
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        if not (lhs.is_const and rhs.is_const):
-            return
-        a, b = lhs.value, rhs.value
-        fine = {
-            "eq": a == b,
-            "ne": a != b,
-            "lt": a < b,
-            "le": a <= b,
-            "divides": a != 0 and b % a == 0,
-            "broadcastable": a == b or a == 1 or b == 1,
-            "expandable": a == b or a == 1,
-        }[kind]
-        if not fine:
-            raise VerifyException(f"{what}: {a} and {b}")
+        if lhs.is_const and rhs.is_const and not REQUIREMENTS[kind](lhs, rhs).value:
+            raise VerifyException(f"{what}: {lhs} and {rhs}")
 
 
 _LOCATIONS: dict[str, FileLineColLoc] = {}

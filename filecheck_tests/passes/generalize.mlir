@@ -13,9 +13,9 @@ dlcb.graph.func @linear(%x: tensor<[5, 8], f32> input "x", %w: tensor<[8, 4], f3
 
 // CHECK: dlcb.graph.func @heads(%x: tensor<[x_0, x_1, 12], f32> input "x"
 // CHECK: dlcb.derivations = ["reshape: ?: 3 is x_0: the dim stays", "reshape: ?: 5 is x_1: the dim stays"
-// CHECK: shape = #dlcb.graph.dims<[x_0, x_1, 2, 6]>
-// CHECK: shape = #dlcb.graph.dims<[d{{[0-9]+}}, 12]>
-// CHECK: shape = #dlcb.graph.dims<[x_0, x_1, 12]>
+// CHECK: shape = [x_0, x_1, 2, 6]
+// CHECK: shape = [d{{[0-9]+}}, 12]
+// CHECK: shape = [x_0, x_1, 12]
 dlcb.graph.func @heads(%x: tensor<[3, 5, 12], f32> input "x") attributes {dlcb.static = ["x.shape[2]"]} {
   %y = dlcb.graph.reshape %x {shape = #dlcb.graph.dims<[3, 5, 2, 6]>} : (tensor<[3, 5, 12], f32>) -> tensor<[3, 5, 2, 6], f32>
   %z = dlcb.graph.reshape %y {shape = #dlcb.graph.dims<[15, 12]>} : (tensor<[3, 5, 2, 6], f32>) -> tensor<[15, 12], f32>
@@ -26,8 +26,8 @@ dlcb.graph.func @heads(%x: tensor<[3, 5, 12], f32> input "x") attributes {dlcb.s
 // -----
 
 // CHECK: dlcb.graph.func @views(%x: tensor<[x_0, x_1], f32> input "x"
-// CHECK: starts = #dlcb.graph.dims<[0, 1]>, shape = #dlcb.graph.dims<[x_0, 4]>
-// CHECK: shape = #dlcb.graph.dims<[2, x_0, 4]>
+// CHECK: starts = [0, 1], shape = [x_0, 4]
+// CHECK: shape = [2, x_0, 4]
 dlcb.graph.func @views(%x: tensor<[3, 7], f32> input "x") {
   %y = dlcb.graph.slice %x {starts = #dlcb.graph.dims<[0, 1]>, shape = #dlcb.graph.dims<[3, 4]>, steps = #dlcb.graph.dims<[1, 1]>} : (tensor<[3, 7], f32>) -> tensor<[3, 4], f32>
   %r = dlcb.graph.expand %y {shape = #dlcb.graph.dims<[2, 3, 4]>} : (tensor<[3, 4], f32>) -> tensor<[2, 3, 4], f32>
