@@ -78,6 +78,8 @@ def row_schedules(kernel: KernelOp) -> list[ScheduleAttr]:
     if not along_memory(kernel):
         return [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
     facts = vector_facts(kernel)
+    if facts.strided:
+        return [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
     vectors = [facts.widest, 1] if facts.widest > 1 else [1]
     row = kernel.row.dims
     length = prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None

@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, block_ops
@@ -32,6 +33,8 @@ from dlcb.dialects.types import bf16, f16
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
+from dlcb.passes.weights import NAME as WEIGHTS
+from dlcb.passes.weights import WeightFunction, drop_unused_weights, is_weight, weight_name
 
 CHANNELS_LAST = dense((0, 2, 3, 1))
 KEEPS_ORDER = frozenset({"elementwise", "window"})
@@ -139,12 +142,12 @@ class _Layouts:
         return strided(dims, start)
 
     def prepare_convolution(self, op: GraphOp) -> None:
-        """Its input and its weight must lie channels-last."""
+        """Its input and its weight must lie channels-last; a weight is laid so in `@weights`."""
         for i in (0, 1):
             operand = op.operands[i]
-            if type_of(operand).layout == CHANNELS_LAST:
-                continue
-            op.operands[i] = self.insert_copy(operand, op, CHANNELS_LAST)
+            if type_of(operand).layout != CHANNELS_LAST:
+                lay = lay_weight if is_weight(operand) else self.insert_copy
+                op.operands[i] = lay(operand, op, CHANNELS_LAST)
 
     def insert_copy(self, value: SSAValue, before: GraphOp, layout: Layout) -> SSAValue:
         t = type_of(value)
@@ -168,6 +171,26 @@ class _Layouts:
                 returned.operands[i] = copy.results[0]
 
 
+def lay_weight(weight: SSAValue, user: GraphOp, layout: Layout) -> SSAValue:
+    """The weight as a result of `@weights` that lies so: a derived one is made so, another one is copied there."""
+    main = user.parent_op()
+    assert isinstance(main, FuncOp)
+    derived = WeightFunction.of(main, PatternRewriter(main))
+    t = type_of(weight)
+    wanted = tensor(t.dims, t.element, layout)
+    made = derived.result_of(weight)
+    if made is not None and weight.has_one_use():
+        set_type(made, wanted)
+        set_type(weight, wanted)
+        return weight
+    (source,) = derived.arguments([weight]) if made is None else [made]
+    copy = CopyOp.make([source], [wanted])
+    copy.location = user.location
+    derived.append([copy])
+    (laid,) = derived.derive({f"{weight_name(weight)}|channels_last": copy.results[0]})
+    return laid
+
+
 @dataclass(frozen=True)
 class StridesPass(ModulePass):
     """See the module's docstring."""
@@ -175,7 +198,8 @@ class StridesPass(ModulePass):
     name = "dlcb-strides"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func in functions(op):
+        for func in sorted(functions(op), key=lambda f: f.symbol == WEIGHTS):
             _Layouts(func).assign()
+        for func in functions(op):
+            drop_unused_weights(func)
         mark_stage(op, "strides")
-

@@ -78,6 +78,11 @@ class WeightFunction:
         block = self._func.body.block
         return [added[name] if name in added else block.args[known[name]] for name in names]
 
+    def result_of(self, weight: SSAValue) -> SSAValue | None:
+        """The value in `@weights` that a derived weight of `main` is; None for a weight that is not derived."""
+        number = derived_weights(self._main).get(weight_name(weight))
+        return None if number is None else self._func.returned.operands[number]
+
     def append(self, ops: Sequence[Operation]) -> None:
         self._rewriter.insert(ops, InsertPoint.before(self._func.returned))
 

@@ -12,7 +12,16 @@ from functools import cache
 from typing import ClassVar
 
 from typing_extensions import Self
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntAttr, IntegerAttr, StringAttr, SymbolNameConstraint, i32
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    i32,
+)
 from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
@@ -40,7 +49,21 @@ from dlcb.dialects.graph.types import Dim, DimsAttr, dims_attr
 from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.types import NAMES, TYPE_NAME, index
 
-INDEX_FUNCTIONS = ("add", "sub", "mul", "floordiv", "mod", "minimum", "maximum", "select", "eq", "ne", "lt", "le", "and")
+INDEX_FUNCTIONS = (
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "mod",
+    "minimum",
+    "maximum",
+    "select",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "and",
+)
 
 
 @irdl_attr_definition
@@ -297,9 +320,7 @@ class AccessOp(CoordOp):
     strides = prop_def(DimsAttr)
     res = result_def()
     traits = traits_def(Pure())
-    assembly_format = (
-        "$buffer `at` $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))? attr-dict `:` type($buffer) `->` type($res)"
-    )
+    assembly_format = "$buffer `at` $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))? attr-dict `:` type($buffer) `->` type($res)"
 
     @staticmethod
     def build_from(
@@ -315,7 +336,9 @@ class AccessOp(CoordOp):
             result_types=[element],
             properties={
                 "strides": dims_attr(tuple(strides)),
-                "operandSegmentSizes": _segments(1, int(extra is not None), int(guard is not None), int(other is not None)),
+                "operandSegmentSizes": _segments(
+                    1, int(extra is not None), int(guard is not None), int(other is not None)
+                ),
             },
         )
 

@@ -74,9 +74,13 @@ class ScheduleAttr(ParametrizedAttribute):
         if self.row not in get_args(RowBinding):
             raise VerifyException(f"schedule: row = {self.row}, expected one of {', '.join(get_args(RowBinding))}")
         if self.stage_attr.data not in get_args(Stage):
-            raise VerifyException(f"schedule: stage = {self.stage_attr.data}, expected one of {', '.join(get_args(Stage))}")
+            raise VerifyException(
+                f"schedule: stage = {self.stage_attr.data}, expected one of {', '.join(get_args(Stage))}"
+            )
         if not 1 <= self.threads <= MAX_THREADS or self.threads % WARP:
-            raise VerifyException(f"schedule: {self.threads} threads, expected a multiple of {WARP} up to {MAX_THREADS}")
+            raise VerifyException(
+                f"schedule: {self.threads} threads, expected a multiple of {WARP} up to {MAX_THREADS}"
+            )
         if self.vector not in (1, 2, 4, 8, 16):
             raise VerifyException(f"schedule: vector = {self.vector}, expected 1, 2, 4, 8 or 16")
         if self.index not in (32, 64):

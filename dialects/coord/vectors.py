@@ -16,11 +16,12 @@ MAX_VECTOR_BYTES = 16
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
     """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v elements, and `divisible` dims (sizes,
-    strides) are multiples of v."""
+    strides) are multiples of v. `strided`: some operand may have any stride along the innermost axis."""
 
     widest: int
     aligned: tuple[int, ...]
     divisible: tuple[Dim, ...]
+    strided: bool = False
 
 
 def moves_vectors(op: AccessOp | StoreOp) -> bool:
@@ -45,8 +46,9 @@ def vector_facts(kernel: KernelOp) -> VectorFacts:
     ops = memory_ops(kernel)
     moving = [op for op in ops if moves_vectors(op)]
     numbers = {value: i for i, value in enumerate(kernel.buffers)}
-    if not moving or any(isinstance(op.strides.dims[-1], str) for op in ops if op.strides.dims):
-        return VectorFacts(1, (), ())
+    strided = any(isinstance(op.strides.dims[-1], str) for op in ops if op.strides.dims)
+    if not moving or strided:
+        return VectorFacts(1, (), (), strided)
     widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
     divisible: dict[Dim, None] = {}
     if len(sizes) > 1 or kernel.row.dims:

@@ -9,7 +9,7 @@ from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import Dim
 from dlcb.lowering.kernels.arguments import KernelBuilder
-from dlcb.lowering.kernels.lanes import Lanes, Values
+from dlcb.lowering.kernels.lanes import Lanes, Neighbours, Values
 
 
 def lower_flat(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaKernelOp:
@@ -36,7 +36,7 @@ def _one_axis(kernel: ops.KernelOp, b: KernelBuilder, thread: SSAValue, size: Di
     end = b.add(start, b.constant(v, b.idx))
     whole = b.number([size])
     with b.if_(b.le(end, whole)):
-        run_stores(kernel, Lanes(kernel, b, {axis: lanes_from(b, start, v)}, v))
+        run_stores(kernel, Lanes(kernel, b, {axis: Neighbours(b, start, v)}, v))
     with b.if_(b.gt(end, whole)), b.for_(start, whole, b.constant(1, b.idx)) as k:
         run_stores(kernel, Lanes(kernel, b, {axis: [k]}, 1))
 
@@ -44,10 +44,6 @@ def _one_axis(kernel: ops.KernelOp, b: KernelBuilder, thread: SSAValue, size: Di
 def global_thread(b: KernelBuilder, threads: int) -> SSAValue:
     block, thread = b.cast(b.block_idx(), b.idx), b.cast(b.thread_idx(), b.idx)
     return b.add(b.mul(block, b.constant(threads, b.idx)), thread)
-
-
-def lanes_from(b: KernelBuilder, start: SSAValue, v: int) -> Values:
-    return [b.add(start, b.constant(lane, b.idx)) for lane in range(v)]
 
 
 def split_index(
@@ -63,7 +59,7 @@ def split_index(
         if position > 0:
             rest, here = b.divide(rest, [sizes[position]], step)
         if step > 1:
-            coords[names[position]] = lanes_from(b, b.mul(here, b.constant(step, b.idx)), step)
+            coords[names[position]] = Neighbours(b, b.mul(here, b.constant(step, b.idx)), step)
         else:
             coords[names[position]] = [here]
     return coords

@@ -7,6 +7,7 @@ computes what is asked for, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
@@ -19,8 +20,25 @@ from dlcb.dialects.types import compute_type, i1, index
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import KernelBuilder
 
-Values = list[SSAValue]
+Values = Sequence[SSAValue]
 Provider = Callable[[SSAValue], "Values | None"]
+
+
+class Neighbours(Sequence[SSAValue]):
+    """The coordinates start, start + 1, …; made when they are asked for."""
+
+    def __init__(self, b: KernelBuilder, start: SSAValue, count: int):
+        self._b = b
+        self._start = start
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, lane: Any) -> Any:
+        if not 0 <= lane < self._count:
+            raise IndexError(lane)
+        return self._b.add(self._start, self._b.constant(lane, self._b.idx))
 
 
 class Lanes:
@@ -146,14 +164,16 @@ class Lanes:
 
     # Memory
 
-    def place(self, op: ops.AccessOp | ops.StoreOp, lane: int | None = None) -> Values:
-        """The offset of an access: one for all lanes if they share it."""
+    def place(self, op: ops.AccessOp | ops.StoreOp, first: bool = False) -> Values:
+        """The offset of an access: one for all lanes if they share it; with `first`, that of the first lane."""
         b = self.b
         total: Values = [b.constant(0, b.idx)]
         for axis, stride in zip(self._axes, op.strides.dims, strict=True):
             if stride != 0:
                 step = b.number([stride])
-                total = self._each([total, self.values[axis]], lambda t, c, s=step: b.add(t, b.mul(c, s)))
+                along = self.values[axis]
+                here = [along[0]] if first else along
+                total = self._each([total, here], lambda t, c, s=step: b.add(t, b.mul(c, s)))
         if op.extra is not None:
             total = self._each([total, self.get(op.extra)], lambda t, e: b.add(t, self._number(e)))
         return total
@@ -161,6 +181,8 @@ class Lanes:
     def _access(self, op: ops.AccessOp) -> Values:
         b = self.b
         array = b.pointer[op.buffer]
+        if self.lanes > 1 and moves_vectors(op):
+            return b.load_vector(array, self.place(op, first=True)[0], self.lanes)
         places = self.place(op)
         if op.guard is not None:
             assert op.other is not None
@@ -168,22 +190,23 @@ class Lanes:
                 [self.values[op.guard], places, self.values[op.other]],
                 lambda g, at, other: b.load_if(self._truth(g), array, at, other),
             )
-        if len(places) > 1 and moves_vectors(op):
-            return list(b.load_vector(array, places[0], self.lanes))
         return self._each([places], lambda at: b.load(array, at))
 
     def store(self, op: ops.StoreOp) -> None:
         b = self.b
         array = b.pointer[op.buffer]
         value = self.get(op.value)
+        if self.lanes > 1 and moves_vectors(op):
+            b.store_vector([at_lane(value, n) for n in range(self.lanes)], array, self.place(op, first=True)[0])
+            return
+        if op.extra is not None:
+            self.get(op.extra)
         places = self.place(op)
         if op.guard is not None:
             guards = self.get(op.guard)
             for lane in range(max(len(guards), len(places), len(value))):
                 with b.if_(self._truth(at_lane(guards, lane))):
                     b.store(at_lane(value, lane), array, at_lane(places, lane))
-        elif len(places) > 1 and moves_vectors(op):
-            b.store_vector([at_lane(value, lane) for lane in range(self.lanes)], array, places[0])
         else:
             for lane in range(max(len(places), len(value)) if len(places) > 1 else 1):
                 b.store(at_lane(value, lane), array, at_lane(places, lane))

@@ -15,8 +15,8 @@ from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.lowering.kernels.arguments import KernelBuilder
-from dlcb.lowering.kernels.flat import global_thread, lanes_from, split_index
-from dlcb.lowering.kernels.lanes import Lanes, Values, at_lane, number_of
+from dlcb.lowering.kernels.flat import global_thread, split_index
+from dlcb.lowering.kernels.lanes import Lanes, Neighbours, Values, at_lane, number_of
 
 COSTLY = frozenset("exp exp2 expm1 log log2 log1p sin cos tan tanh erf pow div sqrt rsqrt".split())
 
@@ -50,7 +50,9 @@ class RowPlan:
                 self.reductions[at].append(op)
         stores = [op for op in kernel.body.block.ops if isinstance(op, ops.StoreOp)]
         row_axes = len(kernel.outer.dims)
-        self.row_stores = [s for s in stores if s.value in self.varying or any(d != 0 for d in s.strides.dims[row_axes:])]
+        self.row_stores = [
+            s for s in stores if s.value in self.varying or any(d != 0 for d in s.strides.dims[row_axes:])
+        ]
         self.once_stores = [s for s in stores if s not in self.row_stores]
         self.staged = self._staged()
 
@@ -68,12 +70,26 @@ class RowPlan:
                 if value in seen or not isinstance(value, OpResult):
                     continue
                 seen.add(value)
-                if value in made and _costly(value.op):
+                if value in made and (_costly(value.op) or self._costly_sources(value) > 1):
                     kept[value] = made[value]
                     continue
                 made.setdefault(value, number)
                 pending += [v for v in _inputs(value.op) if v in self.varying]
         return kept
+
+
+    def _costly_sources(self, value: SSAValue) -> int:
+        """How many costly values it is computed from: if more than one, it is cheaper to keep it than to keep them."""
+        found: set[SSAValue] = set()
+        pending = [value]
+        while pending:
+            top = pending.pop()
+            if isinstance(top, OpResult) and top in self.varying:
+                if _costly(top.op):
+                    found.add(top)
+                else:
+                    pending += _inputs(top.op)
+        return len(found)
 
 
 def _inputs(op: object) -> list[SSAValue]:
@@ -156,7 +172,7 @@ class RowLowering:
 
     @staticmethod
     def _spread(values: Values, count: int) -> Values:
-        return values if len(values) > 1 else values * count
+        return values if len(values) > 1 else [values[0]] * count
 
     def given(self, value: SSAValue) -> Values | None:
         """Results of reductions already made."""
@@ -185,7 +201,7 @@ class RowLowering:
         coords = self.outer_coords()
         sizes = self.kernel.row.dims
         if len(sizes) == 1:
-            coords[self.row_axes[0]] = lanes_from(b, k, v) if v > 1 else [k]
+            coords[self.row_axes[0]] = Neighbours(b, k, v) if v > 1 else [k]
         else:
             unit = k
             if v > 1:
@@ -307,5 +323,3 @@ LOWERINGS: dict[str, type[RowLowering]] = {"block": RowLowering, "warp": WarpRow
 
 def lower_row(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaKernelOp:
     return LOWERINGS[schedule.row](name, kernel, schedule).build()
-
-

@@ -1,0 +1,238 @@
+"""What a user holds: a compiled model, called like the original."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dlcb.errors import UserError
+from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
+from dlcb.runtime.cpu import CpuKernels
+from dlcb.runtime.cuda import CudaKernels, arch_of, choose_cubin
+from dlcb.runtime.kernels import Kernels
+from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.structure import Structure, build, check_structure, flatten_like
+
+CompileCpu = Callable[[str], Path]
+
+
+@dataclass
+class Interface:
+    """How a caller's arguments become the program's, and its results the caller's.
+
+    `inputs`: for each leaf of the arguments `["argument"]` (a tensor or an integer that the program takes) or `["constant", name, value]`;
+    `outputs`: for each leaf of the results `["result", i]` or `["constant", value]`.
+    """
+
+    parameters: list[str]
+    """Names of the parameters, in order: keyword arguments are put where they belong."""
+    structure: Structure
+    inputs: list[list[Any]]
+    result_structure: Structure
+    outputs: list[list[Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, data: Any, where: str) -> Interface:
+        match data:
+            case {
+                "parameters": [*parameters],
+                "structure": structure,
+                "inputs": [*inputs],
+                "result_structure": results,
+                "outputs": [*outputs],
+            }:
+                return cls(
+                    [str(p) for p in parameters],
+                    check_structure(structure, where),
+                    inputs,
+                    check_structure(results, where),
+                    outputs,
+                )
+            case _:
+                raise UserError(f"{where}: no description of arguments and results")
+
+
+@dataclass
+class Report:
+    """What the compiler tells: each input dim's fate, what each stage took, how many ops went where."""
+
+    dimensions: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    nodes: int = 0
+    launches: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+class CompiledModel:
+    """A model compiled once for every size that its report calls free. Call it as the model was called."""
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        kernels: Kernels,
+        device: torch.device,
+        interface: Interface,
+        report: Report,
+        *,
+        graphs: bool = True,
+        make_record: Callable[[str, dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self._artifact = artifact
+        self._interface = interface
+        self._report = report
+        self._make_record = make_record
+        self.module = CompiledModule(
+            artifact.programs["main"],
+            kernels,
+            device,
+            artifact.weights,
+            weights_program=artifact.programs.get("weights"),
+            mode="frozen" if artifact.mode == "frozen" else "live",
+            graphs=graphs,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._artifact.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        results = self.module(*self._flat(args, kwargs))
+        interface = self._interface
+        leaves = [results[o[1]] if o[0] == "result" else o[1] for o in interface.outputs]
+        if interface.result_structure == "*":
+            return leaves[0]
+        return build(interface.result_structure, iter(leaves), self._make_record)
+
+    def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        interface = self._interface
+        leaves = flatten_like(interface.structure, self._bind(args, kwargs), self.name)
+        flat: list[Any] = []
+        for leaf, wanted in zip(leaves, interface.inputs, strict=True):
+            if wanted[0] == "argument":
+                flat.append(leaf)
+            elif isinstance(leaf, Tensor) or type(leaf) is not type(wanted[2]) or leaf != wanted[2]:
+                raise UserError(
+                    f"{self.name}: {wanted[1]} is {leaf!r}, compiled for {wanted[2]!r}; compile again for another value"
+                )
+        return flat
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Arguments in the order of the compiled ones; every name that was given then must be given, and no other."""
+        names = self._interface.parameters
+        if not kwargs and len(args) == len(names):
+            return list(args)
+        given = dict(zip(names, args, strict=False))
+        twice = sorted(given.keys() & kwargs.keys())
+        given.update(kwargs)
+        missing = [n for n in names if n not in given]
+        extra = [n for n in given if n not in names]
+        if missing or extra or twice or len(args) > len(names):
+            raise UserError(
+                f"{self.name}: compiled for the arguments ({', '.join(names)}); "
+                + "; ".join(
+                    part
+                    for part in (
+                        f"missing: {', '.join(missing)}" if missing else "",
+                        f"unknown: {', '.join(extra)}" if extra else "",
+                        f"given twice: {', '.join(twice)}" if twice else "",
+                        f"{len(args)} positional" if len(args) > len(names) else "",
+                    )
+                    if part
+                )
+            )
+        return [given[n] for n in names]
+
+    # What a user asks
+
+    def dimensions(self) -> dict[str, str]:
+        """Each dim of each input: `x.0` → `free as x_0`, `pinned to 64 by linear: model.py:12`, …"""
+        return dict(self._report.dimensions)
+
+    def explain(self) -> str:
+        """What was compiled, in words."""
+        report = self._report
+        lines = [
+            f"{self.name}: target {self._artifact.target}, {report.nodes} ops, all native; weights {self._artifact.mode}"
+        ]
+        lines += [f"  {dim}: {state}" for dim, state in report.dimensions.items()]
+        lines += [f"  note: {note}" for note in report.notes]
+        lines.append(f"  {len(report.launches)} launches and library calls:")
+        lines += [f"    {launch}" for launch in report.launches]
+        lines.append("  " + ", ".join(f"{stage} {s * 1e3:.1f} ms" for stage, s in report.seconds.items()))
+        return "\n".join(lines)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Compile seconds by stage."""
+        return dict(self._report.seconds)
+
+    @property
+    def ir(self) -> dict[str, str]:
+        """The printed IR after the stages that were kept, by stage."""
+        return dict(self._artifact.ir)
+
+    @property
+    def cuda_text(self) -> str:
+        """The text of all kernels, without the prelude."""
+        return self._artifact.kernels
+
+    def refresh_weights(self) -> None:
+        """With `weights="frozen"`: derive folded weights anew from the parameters as they are."""
+        self.module.refresh_weights()
+
+    def save(self, path: str | Path) -> None:
+        """Write a `.dlcb` file with a snapshot of the weights."""
+        self._artifact.extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
+        save_artifact(self._artifact, Path(path))
+
+
+def load(
+    path: str | Path, compile_cpu: CompileCpu, *, device: str | torch.device | None = None, graphs: bool = True
+) -> CompiledModel:
+    """Read a `.dlcb` file. For the CPU target its text is compiled by `compile_cpu`."""
+    artifact = load_artifact(Path(path))
+    interface = Interface.from_json(artifact.extra.get("interface"), str(path))
+    saved = artifact.extra.get("report")
+    report = (
+        Report(**saved) if isinstance(saved, dict) and saved.keys() <= set(Report.__dataclass_fields__) else Report()
+    )
+    where = torch.device(device or artifact.target)
+    kernels = kernels_for(artifact, where, compile_cpu)
+    artifact.weights = {n: w.to(where) for n, w in artifact.weights.items()}
+    return CompiledModel(artifact, kernels, where, interface, report, graphs=graphs)
+
+
+def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCpu) -> Kernels:
+    if device.type != artifact.target:
+        raise UserError(f"{artifact.name} was compiled for {artifact.target}, not for {device}")
+    if artifact.target == "cuda":
+        return CudaKernels(choose_cubin(artifact.cubins, arch_of(device)), device)
+    return CpuKernels(compile_cpu(artifact.kernels))
+
+
+def parameter_names(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters that these arguments go to, in order."""
+    forward = program.forward if isinstance(program, torch.nn.Module) else program
+    try:
+        bound = inspect.signature(forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise UserError(f"the example inputs do not fit the program: {error}") from None
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        kind = inspect.signature(forward).parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}{i}" for i in range(len(value))]
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            names += list(value)
+        else:
+            names.append(name)
+    return names

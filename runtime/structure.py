@@ -1,0 +1,96 @@
+"""The shape of nested arguments and results: tuples, lists, dicts, records around leaves. Plain JSON, so it travels in artifacts.
+
+A structure is `"*"` (a leaf), `["tuple", s…]`, `["list", s…]`, `["dict", {key: s}]`, or `["record", type name, {field: s}]` (a dataclass or a dict with attributes, such as
+the outputs of transformers models).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from dlcb.errors import UserError
+
+Structure: TypeAlias = "str | list[Any]"
+LEAF = "*"
+
+
+class Record(dict[str, Any]):
+    """Named results: `r["logits"]` and `r.logits`; `r[0]` is the first."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"no result named {name!r}; there are {', '.join(self)}") from None
+
+    def __getitem__(self, key: Any) -> Any:
+        return list(self.values())[key] if isinstance(key, (int, slice)) else super().__getitem__(key)
+
+
+def structure_of(value: Any, leaves: list[Any]) -> Structure:
+    """The structure of a value; its leaves are appended to `leaves`."""
+    if isinstance(value, (tuple, list)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return [kind, *(structure_of(v, leaves) for v in value)]
+    if isinstance(value, dict):
+        items = {str(k): structure_of(v, leaves) for k, v in value.items()}
+        return ["dict", items] if type(value) is dict else ["record", type(value).__name__, items]
+    fields = getattr(type(value), "__dataclass_fields__", None)
+    if fields is not None:
+        return ["record", type(value).__name__, {f: structure_of(getattr(value, f), leaves) for f in fields}]
+    leaves.append(value)
+    return LEAF
+
+
+def build(
+    structure: Structure, leaves: Iterator[Any], record: Callable[[str, dict[str, Any]], Any] | None = None
+) -> Any:
+    """A value of this structure from its leaves; `record` makes records, else they are `Record`."""
+    if isinstance(structure, str):
+        return next(leaves)
+    kind, *rest = structure
+    if kind == "tuple":
+        return tuple(build(s, leaves, record) for s in rest)
+    if kind == "list":
+        return [build(s, leaves, record) for s in rest]
+    if kind == "dict":
+        return {k: build(s, leaves, record) for k, s in rest[0].items()}
+    items = {k: build(s, leaves, record) for k, s in rest[1].items()}
+    return Record(items) if record is None else record(rest[0], items)
+
+
+def check_structure(data: Any, where: str) -> Structure:
+    """The structure, if that is what it is; a UserError otherwise."""
+    match data:
+        case "*":
+            return data
+        case ["tuple" | "list", *parts]:
+            return [data[0], *(check_structure(p, where) for p in parts)]
+        case ["dict", dict(items)]:
+            return ["dict", {str(k): check_structure(v, where) for k, v in items.items()}]  # pyright: ignore
+        case ["record", str(name), dict(items)]:
+            return ["record", name, {str(k): check_structure(v, where) for k, v in items.items()}]  # pyright: ignore
+        case _:
+            raise UserError(f"{where}: expected the structure of arguments, got {data!r}")
+
+
+def show(structure: Structure) -> str:
+    """For errors: `(tensor, {'mask': tensor})`."""
+    if isinstance(structure, str):
+        return "_"
+    kind, *rest = structure
+    if kind in ("tuple", "list"):
+        inside = ", ".join(map(show, rest))
+        return f"({inside})" if kind == "tuple" else f"[{inside}]"
+    items = rest[0] if kind == "dict" else rest[1]
+    return "{" + ", ".join(f"{k!r}: {show(v)}" for k, v in items.items()) + "}"
+
+
+def flatten_like(structure: Structure, value: Any, name: str) -> list[Any]:
+    """The leaves of a value that must have this structure."""
+    leaves: list[Any] = []
+    got = structure_of(value, leaves)
+    if got != structure:
+        raise UserError(f"{name}: the arguments are {show(got)}, compiled for {show(structure)}")
+    return leaves
