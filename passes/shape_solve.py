@@ -1,7 +1,8 @@
 """Solves the `dlcb.shape.system`s of a module that has nothing else.
 
-Before: all that a function asks of sizes. After: the input symbols, the defined symbols that stand for themselves, and the
-checks that are left. Here to look at the solver alone; the stage is `dlcb-solve`, which writes the values into types too.
+Before: all that a function asks of sizes. After: the input symbols, the defined symbols that stand for themselves, and
+the checks that are left. Made for looking at the solver alone; the stage is `dlcb-solve`, which writes the values into
+types too.
 
 Refused: a system beside its function, whose types would still name what is gone.
 """

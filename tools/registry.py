@@ -14,7 +14,10 @@ from xdsl.utils.target import Target
 
 from dlcb.lowering.pipeline import STAGES
 
-_OTHER_PASSES: Final = {"dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass"}
+_OTHER_PASSES: Final = {
+    "dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass",
+    "dlcb-shape-solve": "dlcb.passes.shape_solve:ShapeSolve",
+}
 """Passes that are no stage: name → `module:Class`."""
 
 

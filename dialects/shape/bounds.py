@@ -12,33 +12,36 @@ Bounds: TypeAlias = tuple[int | None, int | None]
 _UNKNOWN: Bounds = (None, None)
 
 
-def bounds(e: Expr, at_least: Mapping[str, int]) -> Bounds:
-    """Bounds of the value, where each symbol in `at_least` is an integer of at least that much, and others are any."""
+def bounds(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> Bounds:
+    """Bounds of the value, where each symbol in `at_least` is an integer of at least that much, and others are any.
+
+    A caller may keep `known`, for the same `at_least`, so that each shared part is looked at once.
+    """
     if e.op == "symbol":
         return at_least.get(e.name), None
-    known: dict[Expr, Bounds] = {}
-    for node in post_order((e,)):
+    known = {} if known is None else known
+    for node in post_order((e,), known):
         known[node] = _node_bounds(node, known, at_least)
     return known[e]
 
 
-def lower_bound(e: Expr, at_least: Mapping[str, int]) -> int | None:
-    return bounds(e, at_least)[0]
+def lower_bound(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> int | None:
+    return bounds(e, at_least, known)[0]
 
 
-def is_nonneg(e: Expr, at_least: Mapping[str, int]) -> bool:
+def is_nonneg(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> bool:
     """Whether the value is proved to be at least 0 everywhere."""
     if e.value is not None:
         return e.value >= 0
-    least = lower_bound(e, at_least)
+    least = lower_bound(e, at_least, known)
     if least is None or least < 0:
         opened = _open_divisions(e)
-        least = lower_bound(opened, at_least) if opened is not None else None
+        least = lower_bound(opened, at_least, known) if opened is not None else None
     return least is not None and least >= 0
 
 
-def is_positive(e: Expr, at_least: Mapping[str, int]) -> bool:
-    return is_nonneg(sub(e, 1), at_least)
+def is_positive(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> bool:
+    return is_nonneg(sub(e, 1), at_least, known)
 
 
 def _is_literal_division(atom: Expr) -> bool:

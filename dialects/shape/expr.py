@@ -9,7 +9,7 @@ meaning that simplification keeps: `n*m // m` is `n` here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from dlcb.dialects.shape.functions import (
     broadcast,
@@ -92,6 +92,7 @@ __all__ = [
     "mul",
     "ne",
     "post_order",
+    "replace",
     "scaled",
     "select",
     "sub",
@@ -131,19 +132,22 @@ def _evaluate_terms(terms: tuple[Term, ...], values: Mapping[Expr, int]) -> int:
 
 def substitute(e: Expr, env: Mapping[str, ExprLike]) -> Expr:
     """The expression with the symbols in `env` replaced, all at once."""
-    names = env.keys()
-    if e.free.isdisjoint(names):
-        return e
     if e.op == "symbol":
-        return as_expr(env[e.name])
-    new: dict[Expr, Expr] = {}
-    for node in post_order((e,)):
-        if node.free.isdisjoint(names):
-            new[node] = node
-        elif node.op == "symbol":
-            new[node] = as_expr(env[node.name])
+        return as_expr(env[e.name]) if e.name in env else e
+    replaced = {sym(name): as_expr(env[name]) for name in e.free if name in env}
+    return replace(e, env, replaced) if replaced else e
+
+
+def replace(e: Expr, names: Container[str], replaced: dict[Expr, Expr]) -> Expr:
+    """The expression with nodes replaced: `replaced` has at least the symbols of e in `names`, and gets what else was.
+
+    So a caller who keeps it, for the same values of symbols, has each shared part rebuilt once.
+    """
+    for node in post_order((e,), replaced):
+        if not any([name in names for name in node.free]):
+            replaced[node] = node
         elif node.op in FUNCTIONS:
-            new[node] = call(node.op, *[new[a] for a in node.args])
+            replaced[node] = call(node.op, *[replaced[a] for a in node.args])
         else:
-            new[node] = from_terms([(c, [new[atom] for atom in atoms]) for c, atoms in node.terms])
-    return new[e]
+            replaced[node] = from_terms([(c, [replaced[atom] for atom in atoms]) for c, atoms in node.terms])
+    return replaced[e]

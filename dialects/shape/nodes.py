@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from operator import attrgetter
@@ -290,8 +290,11 @@ def children(e: Expr) -> Sequence[Expr]:
     return ()
 
 
-def post_order(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Every distinct node below the roots once, operands first; without recursion, so of any depth."""
+def post_order(roots: Iterable[Expr], known: Container[Expr] = ()) -> Iterator[Expr]:
+    """Every distinct node below the roots once, operands first; without recursion, so of any depth.
+
+    Nodes in `known`, and what only they use, are left out; it may grow meanwhile.
+    """
     seen: set[Expr] = set()
     for root in roots:
         stack = [(root, False)]
@@ -299,7 +302,7 @@ def post_order(roots: Iterable[Expr]) -> Iterator[Expr]:
             node, ready = stack.pop()
             if ready:
                 yield node
-            elif node not in seen:
+            elif node not in seen and node not in known:
                 seen.add(node)
                 stack.append((node, True))
                 stack.extend([(child, False) for child in reversed(children(node)) if child not in seen])

@@ -9,12 +9,13 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self, cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntAttr, NoneAttr, StringAttr, SymbolNameConstraint
+from xdsl.dialects.builtin import DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -132,7 +133,7 @@ class SymbolOp(IRDLOperation):
     symbol_name = prop_def(StringAttr)
     kind = prop_def(StringAttr)
     argument = prop_def(StringAttr)
-    dim = prop_def(IntAttr | NoneAttr)
+    dim = opt_prop_def(IntAttr)
     result = result_def(index)
     traits = traits_def(HasParent(SystemOp))
 
@@ -142,8 +143,9 @@ class SymbolOp(IRDLOperation):
             "symbol_name": StringAttr(symbol),
             "kind": StringAttr(kind),
             "argument": StringAttr(argument),
-            "dim": NoneAttr() if dim is None else IntAttr(dim),
         }
+        if dim is not None:
+            properties["dim"] = IntAttr(dim)
         return cls.create(properties=properties, result_types=[index])
 
     @property
@@ -152,7 +154,7 @@ class SymbolOp(IRDLOperation):
 
     @property
     def source(self) -> tuple[SourceKind, str, int | None]:
-        dim = self.dim.data if isinstance(self.dim, IntAttr) else None
+        dim = None if self.dim is None else self.dim.data
         return cast(SourceKind, self.kind.data), self.argument.data, dim
 
     def verify_(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -93,6 +94,8 @@ class System:
         if known is None:
             known = self._fresh_name(prefix)
             self.defines[known] = as_expr(expr)
+            self._values[known] = value
+            self._names[value] = known
         return known
 
     def _fresh_name(self, prefix: str) -> str:
@@ -158,6 +161,10 @@ def _requirement(op: RequireOp, sides: list[Expr]) -> Require:
     return Require(op.kind, *sides, op.text)
 
 
+_COUNTER = re.compile(r"_(\d+)$")
+"""The end of a name that xDSL would cut off, so that `x_2` would print as `%x`."""
+
+
 class _Writer:
     """The ops of a system in order, each expression once."""
 
@@ -166,7 +173,7 @@ class _Writer:
         self._values: dict[Expr, SSAValue] = {}
 
     def symbol(self, name: str, op: SymbolOp | DefineOp) -> None:
-        op.results[0].name_hint = name
+        op.results[0].name_hint = _COUNTER.sub(r"\1", name)
         self.ops.append(op)
         self._values[sym(name)] = op.results[0]
 

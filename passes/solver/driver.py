@@ -87,7 +87,7 @@ class Solver:
         self._check_new(name)
         self._check_known(expr.free, name)
         self._defines.append(name)
-        self._facts.bind(name, expr)
+        self._facts.bind(name, expr, expr.free)
         self._facts.value(name)
 
     def add(self, require: Require) -> None:
@@ -159,7 +159,7 @@ class Solver:
             self._queue.extendleft([_Item(item.order, require, item.origin) for require in reversed(step.requires)])
 
     def _bind(self, item: _Item, symbol: str, value: Expr) -> None:
-        self._facts.bind(symbol, value, item.origin.text)
+        self._facts.bind(symbol, value, item.origin.free, item.origin.text)
         item.bound = symbol
         self._standing[item] = None
         self._wake(symbol)
@@ -204,7 +204,7 @@ class Solver:
             if name in self._sources:
                 roots.add(name)
             else:
-                pending += self._facts.bindings[name].given.free
+                pending += self._facts.bindings[name].named
         return roots
 
     # --- output ----------------------------------------------------------------------------------------------------

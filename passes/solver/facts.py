@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcb.dialects.shape import bounds
-from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_order, sub, substitute
+from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_order, replace, sub, sym
 from dlcb.passes.solver.rule import ExprRule
 
 
@@ -16,8 +16,8 @@ class Binding:
     """A symbol that is an expression of other symbols."""
 
     value: Expr
-    given: Expr
-    """The value as it was said, before later bindings were put in."""
+    named: frozenset[str]
+    """The symbols in what was said, some of which may have been replaced before it became a binding."""
     text: str
     """Who says so; empty for a definition."""
 
@@ -32,7 +32,9 @@ class Facts:
         self._claims: dict[str, dict[object, int]] = defaultdict(dict)
         self._broadcasts: list[tuple[Expr, Expr]] = []
         self._broadcast_pairs: set[tuple[Expr, Expr]] | None = None
+        self._expanded: dict[Expr, Expr] = {}
         self._simplified: dict[Expr, Expr] = {}
+        self._bounds: dict[Expr, bounds.Bounds] = {}
         self._rules: dict[str, list[ExprRule]] = defaultdict(list)
         for rule in rules:
             for function in rule.functions:
@@ -45,8 +47,9 @@ class Facts:
         if at_least is not None:
             self.claim(self, symbol, at_least)
 
-    def bind(self, symbol: str, value: Expr, text: str = "") -> None:
-        self.bindings[symbol] = Binding(value, value, text)
+    def bind(self, symbol: str, value: Expr, named: frozenset[str], text: str = "") -> None:
+        self.bindings[symbol] = Binding(value, named, text)
+        self._expanded.clear()
         self._broadcast_pairs = None
 
     def claim(self, holder: object, symbol: str, at_least: int) -> None:
@@ -65,6 +68,7 @@ class Facts:
         else:
             self.at_least.pop(symbol, None)
         self._simplified.clear()
+        self._bounds.clear()
 
     def state_broadcast(self, a: Expr, b: Expr) -> None:
         self._broadcasts.append((a, b))
@@ -77,7 +81,12 @@ class Facts:
         """The expression over symbols that are not bound."""
         bindings = self.bindings
         bound = [name for name in e.free if name in bindings]
-        return substitute(e, {name: self.value(name) for name in bound}) if bound else e
+        if not bound:
+            return e
+        expanded = self._expanded
+        for name in bound:
+            expanded[sym(name)] = self.value(name)
+        return replace(e, bindings, expanded)
 
     def value(self, symbol: str) -> Expr:
         binding = self.bindings[symbol]
@@ -92,9 +101,8 @@ class Facts:
             return simplified[e]
         if all(atom.op == "symbol" for _, atoms in e.terms for atom in atoms):
             return e
-        for node in post_order((e,)):
-            if node not in simplified:
-                simplified[node] = self._simplify_node(node, simplified)
+        for node in post_order((e,), simplified):
+            simplified[node] = self._simplify_node(node, simplified)
         return simplified[e]
 
     def _simplify_node(self, node: Expr, simplified: dict[Expr, Expr]) -> Expr:
@@ -113,10 +121,10 @@ class Facts:
         return e
 
     def is_nonneg(self, e: Expr) -> bool:
-        return bounds.is_nonneg(e, self.at_least)
+        return bounds.is_nonneg(e, self.at_least, self._bounds)
 
     def is_positive(self, e: Expr) -> bool:
-        return bounds.is_positive(e, self.at_least)
+        return bounds.is_positive(e, self.at_least, self._bounds)
 
     def is_not_one(self, e: Expr) -> bool:
         return e.value != 1 if e.is_const else self.is_nonneg(sub(e, 2))
@@ -132,7 +140,7 @@ class Facts:
                 difference = sub(lhs, rhs)
                 if difference.is_const:
                     return difference.value == 0
-                low, high = bounds.bounds(difference, self.at_least)
+                low, high = bounds.bounds(difference, self.at_least, self._bounds)
                 return False if (low is not None and low > 0) or (high is not None and high < 0) else None
             case "ne":
                 equal = self.compare("eq", lhs, rhs)
@@ -163,5 +171,5 @@ class Facts:
             seen.add(symbol)
             if binding.text:
                 texts[binding.text] = None
-            pending += sorted(binding.given.free, reverse=True)
+            pending += sorted(binding.named, reverse=True)
         return list(texts)
