@@ -95,7 +95,7 @@ def equal_runs(a: Sequence[int], b: Sequence[int]) -> Iterator[tuple[list[int], 
 
 
 def _factors(whole: Expr, numbers: Sequence[int], traced: Traced) -> Mapping[int, Expr]:
-    """Which numbers are which factors of a product like `3*n*m`, where the values tell the factors apart; else nothing."""
+    """Which numbers are which factors of a product like `3*n*m`; nothing where the values don't tell them apart."""
     if len(whole.terms) != 1:
         return {}
     ((coefficient, atoms),) = whole.terms

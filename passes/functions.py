@@ -11,7 +11,7 @@ from dlcb.dialects.shape.ops import SystemOp
 from dlcb.dialects.shape.system import System
 
 KEPT: Final = "dlcb.kept"
-"""The attribute of a function that says why a size of an input stays a literal: `{"x.shape[0]" = "it is to be static"}`."""
+"""The attribute of a function that says why sizes of inputs stay literals: `{"x.shape[0]" = "it is to be static"}`."""
 
 
 def functions(module: ModuleOp) -> list[FuncOp]:

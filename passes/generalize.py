@@ -1,9 +1,9 @@
 """Free every size of the inputs that the program does not fix: automatic generalization of a trace with numbers.
 
 Before: all sizes are the literals of one trace. After: each size of an input is a symbol (`x_0`), sizes of results are
-inferred again, and a literal that an op was given is an expression wherever passes/derivations.py has a reason; the reasons
-stand in the function's attribute `dlcb.derivations`. A literal without one stays. If it has the value that a size had
-in the trace, it may have been that size, so the size is required to stay what it was, with the op's line.
+inferred again, and a literal that an op was given is an expression wherever passes/derivations.py has a reason; the
+reasons stand in the function's attribute `dlcb.derivations`. A literal without one stays. If it has the value that a
+size had in the trace, it may have been that size, so the size is required to stay what it was, with the op's line.
 
 Refused: functions captured with tracked sizes (`dlcb.symbolic`) or that name a size of an input already; sizes that
 `dlcb.static` lists (all, where it is a unit; else `"x"` or `"x.shape[1]"`); sizes 0 and 1, which can't be told from
