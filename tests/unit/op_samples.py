@@ -56,11 +56,11 @@ class Maker(ShapeScope):
         draft = create(())
         (sizes,) = draft.infer(self)
         draft.erase()
-        made = create(tuple(map(self._dim, sizes)))
+        made = create(tuple(map(self.named, sizes)))
         self.ops.append(made)
         return made.results[0]
 
-    def _dim(self, size: Expr) -> int | str:
+    def named(self, size: Expr) -> int | str:
         if size.value is not None:
             return max(size.value, 0)
         return size.name or self._names.setdefault(size, f"d{len(self._names)}")
