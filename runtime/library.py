@@ -63,8 +63,9 @@ def _convolution(operands: Operands, options: Options, out: Tensor | None) -> Te
 
 
 def _attention(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
-    """softmax(q @ k.T * scale + mask) @ v over the last two dimensions."""
+    """softmax(q @ k.T * scale + mask) @ v over the last two dimensions; a head of k and v may serve several of q."""
     q, k, v = operands[:3]
+    grouped = q.dim() > 2 and q.size(-3) != k.size(-3)
     result = torch.nn.functional.scaled_dot_product_attention(
         q,
         k,
@@ -72,6 +73,7 @@ def _attention(operands: Operands, options: Options, out: Tensor | None) -> Tens
         attn_mask=operands[3] if len(operands) == 4 else None,
         is_causal=options.get("causal", False),
         scale=options.get("scale"),
+        enable_gqa=grouped,
     )
     return in_order(result, options.get("order"))
 

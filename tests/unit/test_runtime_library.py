@@ -57,6 +57,12 @@ def test_attention(masked: bool) -> None:
     assert result.transpose(1, 2).is_contiguous()
 
 
+def test_attention_with_heads_that_serve_several() -> None:
+    q, k, v = torch.randn(2, 4, 3, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 2, 5, 8)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    torch.testing.assert_close(_run("attention", [q, k, v]), expected)
+
+
 def test_copy_gathers_a_view() -> None:
     x = torch.randn(3, 4).T
     out = torch.empty(4, 3)
