@@ -1,9 +1,10 @@
 """What values an expression can take, from what its symbols can be. Sound, not complete: None means "not known"."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import TypeAlias
 
+from dlcb.dialects.shape import integers
 from dlcb.dialects.shape.expr import FUNCTIONS, Expr, Term, add, is_condition, mod, mul, post_order, sub
 
 Bounds: TypeAlias = tuple[int | None, int | None]
@@ -83,9 +84,9 @@ def _node_bounds(node: Expr, known: Mapping[Expr, Bounds], at_least: Mapping[str
     args = [known[arg] for arg in node.args]
     match node.op:
         case "floordiv":
-            return _division_bounds(*args, round_up=0)
+            return _division_bounds(integers.floordiv, *args)
         case "ceildiv":
-            return _division_bounds(*args, round_up=1)
+            return _division_bounds(integers.ceildiv, *args)
         case "mod":
             return _mod_bounds(*args)
         case "scaled":
@@ -112,12 +113,11 @@ def _greatest(highs: Iterable[int | None]) -> int | None:
     return None if None in known else max(high for high in known if high is not None)
 
 
-def _division_bounds(dividend: Bounds, divisor: Bounds, round_up: int) -> Bounds:
+def _division_bounds(divide: Callable[[int, int], int], dividend: Bounds, divisor: Bounds) -> Bounds:
     """Of ⌊a / b⌋ (or ⌈a / b⌉) with b ≥ 0, where a division by zero gives 0."""
     (low, high), (least, greatest) = dividend, divisor
     if least is None or least < 0:
         return _UNKNOWN
-    divide = (lambda a, b: -(-a // b)) if round_up else (lambda a, b: a // b)
     smallest = max(least, 1)
     lower = upper = None
     if low is not None:

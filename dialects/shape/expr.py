@@ -34,8 +34,8 @@ from dlcb.dialects.shape.functions import (
     scaled,
     select,
 )
+from dlcb.dialects.shape.integers import FUNCTIONS
 from dlcb.dialects.shape.nodes import (
-    FUNCTIONS,
     ONE,
     ZERO,
     Expr,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import gcd
 
+from dlcb.dialects.shape import integers
 from dlcb.dialects.shape.nodes import (
     MEMO_SIZE,
     ONE,
@@ -15,7 +16,6 @@ from dlcb.dialects.shape.nodes import (
     Term,
     add,
     as_expr,
-    broadcast_value,
     const,
     from_terms,
     function_node,
@@ -185,7 +185,7 @@ def broadcast(a: ExprLike, b: ExprLike) -> Expr:
         return b
     a, b = sorted((a, b), key=_order)
     if a.value is not None and b.value is not None:
-        return const(broadcast_value(a.value, b.value))
+        return const(integers.broadcast(a.value, b.value))
     return function_node("broadcast", (a, b))
 
 

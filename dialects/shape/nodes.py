@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TypeAlias
 from weakref import ref
 
+from dlcb.dialects.shape.integers import FUNCTIONS
+
 MEMO_SIZE = 1 << 16
 """How many results each constructor remembers."""
 _DIGEST_MASK = (1 << 60) - 1
 
-
-def broadcast_value(a: int, b: int) -> int:
-    return b if a == 1 else a
-
-
-FUNCTIONS: dict[str, Callable[..., int]] = {
-    "floordiv": lambda a, b: a // b if b else 0,
-    "ceildiv": lambda a, b: -(-a // b) if b else 0,
-    "mod": lambda a, b: a % b if b else 0,
-    "scaled": lambda x, num, den: x * num // den,
-    "minimum": min,
-    "maximum": max,
-    "broadcast": broadcast_value,
-    "select": lambda condition, a, b: a if condition else b,
-    "eq": lambda a, b: int(a == b),
-    "ne": lambda a, b: int(a != b),
-    "lt": lambda a, b: int(a < b),
-    "le": lambda a, b: int(a <= b),
-    "logical_and": lambda *args: int(all(args)),
-    "logical_or": lambda *args: int(any(args)),
-    "logical_not": lambda a: int(not a),
-}
-"""What each atom computes from the values of its operands."""
 
 _FUNCTION_NUMBER = {op: number for number, op in enumerate(FUNCTIONS, start=10)}
 
@@ -64,9 +43,14 @@ class Expr:
     _digest: int | None
     _text: str | None
 
-    def __init__(self) -> None:
-        self.value = self._args = self._digest = self._text = None
-        self.name = ""
+    def __init__(self, op: str, free: frozenset[str], args: tuple[Expr, ...] | None, digest: int | None) -> None:
+        self.op = op
+        self.free = free
+        self.value = None
+        self.name = self.key = ""
+        self._args = args
+        self._digest = digest
+        self._text = None
 
     @property
     def args(self) -> tuple[Expr, ...]:
@@ -149,11 +133,9 @@ def const(value: int) -> Expr:
     found = _find(value)
     if found is not None:
         return found
-    node = Expr()
-    node.op, node.value, node._args, node.free = "constant", value, (), _NOTHING
+    node = Expr("constant", _NOTHING, (), hash((1, _scramble(value))) & _DIGEST_MASK)
+    node.value, node.key = value, f"~~{value}"
     node.terms = ((value, ()),) if value else ()
-    node.key = f"~~{value}"
-    node._digest = hash((1, _scramble(value))) & _DIGEST_MASK
     return _keep(value, node)
 
 
@@ -162,10 +144,10 @@ def sym(name: str) -> Expr:
     found = _find(name)
     if found is not None:
         return found
-    node = Expr()
-    node.op, node.name, node._args, node.free, node.key = "symbol", name, (), frozenset((name,)), name
+    digest = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") & _DIGEST_MASK
+    node = Expr("symbol", frozenset((name,)), (), digest)
+    node.name = node.key = name
     node.terms = ((1, (node,)),)
-    node._digest = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") & _DIGEST_MASK
     return _keep(name, node)
 
 
@@ -175,10 +157,8 @@ def function_node(op: str, args: tuple[Expr, ...]) -> Expr:
     found = _find(identity)
     if found is not None:
         return found
-    node = Expr()
-    node.op, node._args = op, args
-    node.free = _NOTHING.union(*[a.free for a in args])
-    node._digest = digest = hash((_FUNCTION_NUMBER[op], *[a.digest for a in args])) & _DIGEST_MASK
+    digest = hash((_FUNCTION_NUMBER[op], *[a.digest for a in args])) & _DIGEST_MASK
+    node = Expr(op, _NOTHING.union(*[a.free for a in args]), args, digest)
     node.key = f"~{op}{digest:015x}"
     node.terms = ((1, (node,)),)
     return _keep(identity, node)
@@ -218,11 +198,9 @@ def _polynomial(sums: dict[Monomial, int]) -> Expr:
     found = _find(polynomial)
     if found is not None:
         return found
-    node = Expr()
-    node.op = "add" if len(polynomial) > 1 else "mul"
+    free = _NOTHING.union(*[atom.free for _, atoms in polynomial for atom in atoms])
+    node = Expr("add" if len(polynomial) > 1 else "mul", free, None, None)
     node.terms = polynomial
-    node.free = _NOTHING.union(*[atom.free for _, atoms in polynomial for atom in atoms])
-    node.key = ""
     return _keep(polynomial, node)
 
 

@@ -158,7 +158,8 @@ class System:
 def _requirement(op: RequireOp, sides: list[Expr]) -> Require:
     if op.kind == "any_of":
         return Require.any_of(sides, op.text)
-    return Require(op.kind, *sides, op.text)
+    lhs, rhs = sides
+    return Require(op.kind, lhs, rhs, op.text)
 
 
 _COUNTER = re.compile(r"_(\d+)$")

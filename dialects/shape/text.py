@@ -72,7 +72,7 @@ def _source(tree: ast.Call) -> Source:
 
 
 def _introduce(system: System, *exprs: Expr) -> None:
-    for name in sorted(frozenset().union(*[e.free for e in exprs])):
+    for name in sorted(frozenset[str]().union(*[e.free for e in exprs])):
         if name not in system.defines:
             system.symbols.setdefault(name, Source.size(name, 0))
 

@@ -65,8 +65,8 @@ class Solver:
         chosen = list(size_rules() if rules is None else rules)
         self._facts = Facts([rule for rule in chosen if isinstance(rule, ExprRule)])
         self._rules: dict[str, list[RequireRule]] = defaultdict(list)
-        for rule in chosen:
-            for kind in rule.kinds if isinstance(rule, RequireRule) else ():
+        for rule in [rule for rule in chosen if isinstance(rule, RequireRule)]:
+            for kind in rule.kinds:
                 self._rules[kind].append(rule)
         self._sources: dict[str, Source] = {}
         self._defines: list[str] = []

@@ -23,5 +23,6 @@ class AnyOf(RequireRule):
 
 def _as_require(condition: Expr, text: str) -> Require:
     if condition.op in ("eq", "ne", "lt", "le"):
-        return Require(condition.op, *condition.args, text)
+        lhs, rhs = condition.args
+        return Require(condition.op, lhs, rhs, text)
     return Require("eq", condition, ONE, text)

@@ -5,7 +5,7 @@ Sound: f is not 0. A size that can be 0 is no such factor: with an empty batch, 
 
 from typing import ClassVar
 
-from dlcb.dialects.shape.expr import Expr, Term, from_terms
+from dlcb.dialects.shape.expr import Expr, Term, exact_quotient, mul
 from dlcb.dialects.shape.requirement import Require
 from dlcb.passes.solver.facts import Facts
 from dlcb.passes.solver.rule import RequireRule, Step
@@ -28,8 +28,8 @@ class CommonFactor(RequireRule):
         factors = [atom for atom in _common_atoms(terms) if facts.is_positive(atom)]
         if not factors:
             return None
-        sides = [from_terms([_without(term, factors) for term in side.terms]) for side in (require.lhs, require.rhs)]
-        return Step((Require("eq", *sides, require.text),))
+        lhs, rhs = _without(require.lhs, factors), _without(require.rhs, factors)
+        return Step((Require("eq", lhs, rhs, require.text),))
 
 
 def _common_atoms(terms: list[Term]) -> list[Expr]:
@@ -40,8 +40,7 @@ def _common_atoms(terms: list[Term]) -> list[Expr]:
     return common
 
 
-def _without(term: Term, factors: list[Expr]) -> Term:
-    atoms = list(term[1])
-    for factor in factors:
-        atoms.remove(factor)
-    return term[0], tuple(atoms)
+def _without(e: Expr, factors: list[Expr]) -> Expr:
+    quotient = exact_quotient(e, mul(*factors))
+    assert quotient is not None
+    return quotient
