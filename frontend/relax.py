@@ -45,7 +45,9 @@ def relaxed_checks(session: Session, plan: Plan, run: Run) -> list[Check]:
 def blamed_symbols(check: Check, plan: Plan, run: Run) -> list[str]:
     """Symbols of inputs that a check is about. A size of a result stands for the inputs that have its traced size."""
     sizes = {run.traced[name] for name in check.free - plan.values.keys()}
-    return [name for name, size in plan.values.items() if name not in plan.pinned and (name in check.free or size in sizes)]
+    return [
+        name for name, size in plan.values.items() if name not in plan.pinned and (name in check.free or size in sizes)
+    ]
 
 
 def _by_line(checks: Iterable[Check]) -> Iterable[list[Check]]:

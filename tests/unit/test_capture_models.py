@@ -33,7 +33,9 @@ class Block(nn.Module):
 class SmallResNet(nn.Module):
     def __init__(self, blocks: int) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
+        )
         self.body = nn.Sequential(*(Block(8, 8, 1) for _ in range(blocks)), Block(8, 16, 2))
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.head = nn.Linear(16, 10)
@@ -121,7 +123,7 @@ def test_a_gpt2_decoder_step_varies_in_batch_and_length_of_the_cache() -> None:
         cache = transformers.DynamicCache()
         for layer, (key, value) in enumerate(zip(keys, values, strict=True)):
             cache.update(key, value, layer)
-        result = model(ids, past_key_values=cache, use_cache=True)
+        result = model(ids, cache=cache, use_cache=True)
         return result.last_hidden_state, [x.keys for x in cache.layers], [x.values for x in cache.layers]
 
     def inputs(batch: int, length: int) -> tuple[Any, ...]:

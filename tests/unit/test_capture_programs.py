@@ -22,7 +22,10 @@ def check(program: Callable[..., Any], example: tuple[Any, ...], *others: tuple[
     for args in (example, *others):
         copies = [a.clone() if isinstance(a, Tensor) else a for a in args]
         expected, actual = program(*args), replay(captured, copies)
-        pairs = [*zip(private.flatten(expected)[0], private.flatten(actual)[0], strict=True), *zip(args, copies, strict=True)]
+        pairs = [
+            *zip(private.flatten(expected)[0], private.flatten(actual)[0], strict=True),
+            *zip(args, copies, strict=True),
+        ]
         for want, got in pairs:
             if isinstance(want, Tensor):
                 torch.testing.assert_close(got, want, equal_nan=True)
@@ -207,7 +210,11 @@ def test_weights_have_their_names_and_tied_ones_stand_once() -> None:
             return self.b(self.a(x)) * self.scale
 
     captured = check(Tied().eval(), (rand(2, 4),), (rand(3, 4),))
-    assert {w.name: w.kind for w in captured.weights} == {"a.weight": "parameter", "b.bias": "parameter", "scale": "buffer"}
+    assert {w.name: w.kind for w in captured.weights} == {
+        "a.weight": "parameter",
+        "b.bias": "parameter",
+        "scale": "buffer",
+    }
 
 
 @dataclass

@@ -1,0 +1,144 @@
+"""Operations whose coordinates are elements of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.graph.indexing import GatherOp, PutOp, TakeOp
+from dlcb.dialects.graph.types import type_of
+from dlcb.dialects.graph.view import product
+from dlcb.dialects.shape.expr import Expr, broadcast, const
+from dlcb.dialects.types import i1, i64
+from dlcb.frontend.aten.builder import Builder
+from dlcb.frontend.aten.table import Table
+
+TABLE = Table()
+
+
+def rank_of(value: SSAValue) -> int:
+    return type_of(value).rank
+
+
+def take(i: Builder, data: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
+    return i.make(TakeOp, [data, indices], i.like(data), axis=IntAttr(axis))
+
+
+@TABLE.handles("embedding")
+def embedding(
+    i: Builder,
+    self: SSAValue,
+    indices: SSAValue,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> SSAValue:
+    return take(i, self, indices, 0)
+
+
+@TABLE.handles("index_select")
+def index_select(i: Builder, self: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    return take(i, self, i.reshape(index, (product(i.sizes(index)),)), i.axis(dim, rank_of(self)))
+
+
+@TABLE.handles("gather")
+def gather(i: Builder, self: SSAValue, dim: int, index: SSAValue, *, sparse_grad: bool = False) -> SSAValue:
+    return i.make(GatherOp, [self, index], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))))
+
+
+class _Place:
+    """Where index tensors stand: the indexed dims laid together as one, and one linear index tensor."""
+
+    def __init__(self, i: Builder, self_: SSAValue, indices: Sequence[SSAValue | None]) -> None:
+        rank = rank_of(self_)
+        self.axes = [axis for axis, index in enumerate(indices) if index is not None]
+        given = [index for index in indices if index is not None]
+        if any(i.like(index) == i1 for index in given):
+            i.unsupported("indexing with a mask")
+        first, last = self.axes[0], self.axes[-1]
+        self.adjacent = self.axes == list(range(first, last + 1))
+        kept = [axis for axis in range(rank) if axis not in self.axes]
+        self.axis = first if self.adjacent else 0
+        self.order = [*kept[: self.axis], *self.axes, *kept[self.axis :]]
+        sizes = i.sizes(self_)
+        self.inner = [sizes[axis] for axis in self.order]
+        count = len(self.axes)
+        self.merged = [*self.inner[: self.axis], product([sizes[a] for a in self.axes]), *self.inner[self.axis + count :]]
+        self.index = _linear(i, given, [sizes[axis] for axis in self.axes])
+
+    def together(self, i: Builder, value: SSAValue) -> SSAValue:
+        return i.reshape(i.permute(value, self.order), self.merged)
+
+    def apart(self, i: Builder, value: SSAValue) -> SSAValue:
+        inverse = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return i.permute(i.reshape(value, self.inner), inverse)
+
+
+def _linear(i: Builder, indices: Sequence[SSAValue], sizes: Sequence[Expr]) -> SSAValue:
+    """One index into dims laid together. Each index may count from its dim's end."""
+    if len(indices) == 1:
+        return indices[0]
+    total: SSAValue | None = None
+    for index, size in zip(indices, sizes, strict=True):
+        index = i.cast(index, i64)
+        below = i.call("lt", index, i.number(0, i64), element=i1)
+        index = i.where(below, i.call("add", index, size, element=i64), index, element=i64)
+        total = index if total is None else i.call("add", i.call("mul", total, size, element=i64), index, element=i64)
+    assert total is not None
+    return total
+
+
+@TABLE.handles("index")
+def index(i: Builder, self: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
+    place = _Place(i, self, indices)
+    return take(i, place.together(i, self), place.index, place.axis)
+
+
+@TABLE.handles("index_put", "_unsafe_index_put")
+def index_put(
+    i: Builder, self: SSAValue, indices: Sequence[SSAValue | None], values: SSAValue, accumulate: bool = False
+) -> SSAValue:
+    if accumulate:
+        i.unsupported("adding to places that may occur twice")
+    place = _Place(i, self, indices)
+    at = i.sizes(place.index)
+    lead, rest = place.merged[: place.axis], place.merged[place.axis + 1 :]
+    values = i.expand(i.cast(values, i.like(self)), (*lead, *at, *rest))
+    flat = i.reshape(values, (*lead, product(at), *rest))
+    return place.apart(i, put(i, place.together(i, self), i.reshape(place.index, (product(at),)), flat, place.axis))
+
+
+def put(i: Builder, base: SSAValue, indices: SSAValue, src: SSAValue, axis: int) -> SSAValue:
+    return i.make(PutOp, [base, indices, src], i.like(base), axis=IntAttr(axis))
+
+
+@TABLE.handles("index_copy")
+def index_copy(i: Builder, self: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
+    flat = i.reshape(index, (product(i.sizes(index)),))
+    return put(i, self, flat, i.cast(source, i.like(self)), i.axis(dim, rank_of(self)))
+
+
+@TABLE.handles("index_fill")
+def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Any) -> SSAValue:
+    axis = i.axis(dim, rank_of(self))
+    sizes = list(i.sizes(self))
+    sizes[axis] = product(i.sizes(index))
+    number = i.cast(value, i.like(self)) if isinstance(value, SSAValue) else i.number(value, i.like(self))
+    return put(i, self, i.reshape(index, (sizes[axis],)), i.expand(number, sizes), axis)
+
+
+@TABLE.handles("take_along_dim")
+def take_along_dim(i: Builder, self: SSAValue, indices: SSAValue, dim: int | None = None) -> SSAValue:
+    if dim is None:
+        return gather(i, i.reshape(self, (product(i.sizes(self)),)), 0, i.reshape(indices, (product(i.sizes(indices)),)))
+    axis = i.axis(dim, rank_of(self))
+    wanted = [
+        broadcast(a, b) if at != axis else const(0)
+        for at, (a, b) in enumerate(zip(i.sizes(self), i.sizes(indices), strict=True))
+    ]
+    data = [i.sizes(self)[at] if at == axis else size for at, size in enumerate(wanted)]
+    at_indices = [i.sizes(indices)[at] if at == axis else size for at, size in enumerate(wanted)]
+    return gather(i, i.expand(self, data), axis, i.expand(indices, at_indices))

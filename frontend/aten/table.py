@@ -1,0 +1,29 @@
+"""A table of operations by ATen's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Table(dict[str, Callable[..., Any]]):
+    """`@TABLE.handles("view")` enters a function `f(i, self, *size)`: `i` builds ops, then ATen's arguments by ATen's names.
+    It gives the result's value, or a tuple of them for an operation of several results."""
+
+    def handles(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.update(dict.fromkeys(names, function))
+            return function
+
+        return enter
+
+
+def listed(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """ATen takes a list either as one argument or spread over several."""
+    return tuple(items[0]) if len(items) == 1 and isinstance(items[0], (tuple, list)) else items
+
+
+def spread(value: Any, count: int) -> tuple[Any, ...]:
+    """One number for all spatial dims, or one for each."""
+    items = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    return items * count if len(items) == 1 else items

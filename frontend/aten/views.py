@@ -1,0 +1,336 @@
+"""Operations that move elements: reshapes, permutations, slices, concatenation, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.graph.creation import number_attr
+from dlcb.dialects.graph.types import dims_of, type_of
+from dlcb.dialects.graph.view import ConcatOp, FlipOp, InsertOp, PadOp, product
+from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, ceildiv, const, floordiv, maximum, minimum, sub
+from dlcb.dialects.types import is_float
+from dlcb.frontend.aten.builder import Builder
+from dlcb.frontend.aten.table import Table, listed
+from dlcb.passes.graph_builder import int_list
+
+TABLE = Table()
+
+
+def rank_of(value: SSAValue) -> int:
+    return type_of(value).rank
+
+
+# Reshapes
+
+
+@TABLE.handles("view", "reshape", "_reshape_alias")
+def view(i: Builder, self: SSAValue, *size: Any) -> SSAValue:
+    wanted = listed(size)
+    if len(wanted) == 1 and not isinstance(wanted[0], (int, Expr)):
+        i.unsupported(f"a view as {wanted[0]}")
+    return i.reshape(self, _completed(i, i.sizes(self), wanted))
+
+
+def _completed(i: Builder, have: Sequence[Expr], wanted: Sequence[ExprLike]) -> list[Expr]:
+    """Sizes in which -1 stands for what is left."""
+    sizes = [as_expr(s) for s in wanted]
+    unknown = [at for at, s in enumerate(sizes) if s.value == -1]
+    if unknown:
+        known = product([s for at, s in enumerate(sizes) if at not in unknown])
+        sizes[unknown[0]] = floordiv(product(have), known)
+    return sizes
+
+
+@TABLE.handles("view_as", "reshape_as")
+def view_as(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
+    return i.reshape(self, i.sizes(other))
+
+
+@TABLE.handles("flatten")
+def flatten(i: Builder, self: SSAValue, start_dim: int = 0, end_dim: int = -1) -> SSAValue:
+    sizes = i.sizes(self)
+    start, end = i.axis(start_dim, len(sizes)), i.axis(end_dim, len(sizes))
+    return i.reshape(self, (*sizes[:start], product(sizes[start : end + 1]), *sizes[end + 1 :]))
+
+
+@TABLE.handles("unflatten")
+def unflatten(i: Builder, self: SSAValue, dim: int, sizes: Sequence[Any]) -> SSAValue:
+    have = i.sizes(self)
+    at = i.axis(dim, len(have))
+    return i.reshape(self, (*have[:at], *_completed(i, [have[at]], sizes), *have[at + 1 :]))
+
+
+@TABLE.handles("unsqueeze")
+def unsqueeze(i: Builder, self: SSAValue, dim: int) -> SSAValue:
+    return i.unsqueeze(self, i.axis(dim, rank_of(self) + 1))
+
+
+@TABLE.handles("squeeze")
+def squeeze(i: Builder, self: SSAValue, dim: Any = None) -> SSAValue:
+    """A dim vanishes where it had size 1 in the trace; that this is so, or not, must hold at launch."""
+    sizes = i.sizes(self)
+    candidates = i.axes(dim, len(sizes))
+    gone = {axis for axis in candidates if i.traced(sizes[axis]) == 1}
+    for axis in candidates:
+        if sizes[axis].value is None:
+            i.require("eq" if axis in gone else "ne", sizes[axis], 1, f"size of dim {axis}")
+    return i.reshape(self, [s for axis, s in enumerate(sizes) if axis not in gone])
+
+
+def _enter_at_least(rank: int) -> None:
+    @TABLE.handles(f"atleast_{rank}d")
+    def at_least(i: Builder, self: SSAValue) -> SSAValue:
+        sizes = i.sizes(self)
+        if len(sizes) == 2 and rank == 3:
+            return i.reshape(self, (*sizes, 1))
+        return self if len(sizes) >= rank else i.reshape(self, ([(1,), (1, *sizes), (1, *(sizes or (1,)), 1)][rank - 1]))
+
+
+for _rank in (1, 2, 3):
+    _enter_at_least(_rank)
+
+
+# Permutations
+
+
+@TABLE.handles("permute")
+def permute(i: Builder, self: SSAValue, *dims: Any) -> SSAValue:
+    return i.permute(self, [i.axis(d, rank_of(self)) for d in listed(dims)])
+
+
+@TABLE.handles("transpose")
+def transpose(i: Builder, self: SSAValue, dim0: int, dim1: int) -> SSAValue:
+    rank = rank_of(self)
+    if rank == 0:
+        return self
+    order = list(range(rank))
+    a, b = i.axis(dim0, rank), i.axis(dim1, rank)
+    order[a], order[b] = order[b], order[a]
+    return i.permute(self, order)
+
+
+@TABLE.handles("t")
+def t(i: Builder, self: SSAValue) -> SSAValue:
+    return i.permute(self, list(reversed(range(rank_of(self)))))
+
+
+# Expansion
+
+
+@TABLE.handles("expand", "broadcast_to")
+def expand(i: Builder, self: SSAValue, *size: Any, implicit: bool = False) -> SSAValue:
+    wanted = listed(size)
+    have = i.sizes(self)
+    new = len(wanted) - len(have)
+    sizes = [have[at - new] if not isinstance(s, Expr) and s == -1 else s for at, s in enumerate(wanted)]
+    return i.expand(self, sizes)
+
+
+@TABLE.handles("expand_as")
+def expand_as(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
+    return i.expand(self, i.sizes(other))
+
+
+@TABLE.handles("repeat", "tile")
+def repeat(i: Builder, self: SSAValue, *repeats: Any) -> SSAValue:
+    times = listed(repeats)
+    sizes = i.sizes(self)
+    sizes = ((const(1),) * (len(times) - len(sizes))) + sizes
+    times = ((1,) * (len(sizes) - len(times))) + times
+    pairs: list[ExprLike] = []
+    repeated: list[ExprLike] = []
+    for count, size in zip(times, sizes, strict=True):
+        pairs += [1, size]
+        repeated += [count, size]
+    expanded = i.expand(i.reshape(self, pairs), repeated)
+    return i.reshape(expanded, [product([as_expr(n), s]) for n, s in zip(times, sizes, strict=True)])
+
+
+@TABLE.handles("repeat_interleave")
+def repeat_interleave(i: Builder, self: SSAValue, repeats: Any, dim: int | None = None, **_: Any) -> SSAValue:
+    if isinstance(repeats, SSAValue):
+        i.unsupported("the size of the result depends on elements")
+    if dim is None:
+        self, dim = flatten(i, self), 0
+    sizes = i.sizes(self)
+    at = i.axis(dim, len(sizes))
+    expanded = i.expand(i.unsqueeze(self, at + 1), (*sizes[: at + 1], repeats, *sizes[at + 1 :]))
+    return i.reshape(expanded, (*sizes[:at], product([sizes[at], as_expr(repeats)]), *sizes[at + 1 :]))
+
+
+# Slices
+
+
+@TABLE.handles("select")
+def select(i: Builder, self: SSAValue, dim: int, index: Any) -> SSAValue:
+    sizes = i.sizes(self)
+    at = i.axis(dim, len(sizes))
+    start = i.wrapped(index, sizes[at], "index")
+    return i.without_axis(i.slice(self, at, start, 1), at)
+
+
+def slice_bounds(i: Builder, whole: Expr, start: Any, end: Any, step: int) -> tuple[Expr, Expr]:
+    """Start and size of a slice as Python clamps it. Literal bounds are clamped whatever the size; for a bound that is an
+    expression the trace says whether it is clamped, and that is required."""
+    literal = not isinstance(start, Expr) and not isinstance(end, Expr)
+    first = i.wrapped(start or 0, whole, "start of a slice")
+    last = whole if end is None else i.wrapped(end, whole, "end of a slice")
+    if isinstance(end, Expr):
+        last = _clamped(i, last, whole)
+    elif end is not None and end >= 0:
+        last = minimum(last, whole)
+    if not literal and i.traced(first) <= i.traced(last):
+        i.require("le", first, last, "a slice ends before it starts")
+        size = sub(last, first)
+    else:
+        first = maximum(first, 0)
+        size = maximum(sub(last, first), 0)
+    return first, ceildiv(size, step) if step != 1 else size
+
+
+def _clamped(i: Builder, last: Expr, whole: Expr) -> Expr:
+    if i.traced(last) <= i.traced(whole):
+        i.require("le", last, whole, "a slice ends beyond its dim")
+        return last
+    i.require("le", whole, last, "a slice ends inside its dim")
+    return whole
+
+
+@TABLE.handles("slice")
+def slice_(
+    i: Builder, self: SSAValue, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> SSAValue:
+    sizes = i.sizes(self)
+    at, stride = i.axis(dim, len(sizes)), i.literal(step, "the step")
+    first, size = slice_bounds(i, sizes[at], start, end, stride)
+    return i.slice(self, at, first, size, stride)
+
+
+@TABLE.handles("narrow")
+def narrow(i: Builder, self: SSAValue, dim: int, start: Any, length: Any) -> SSAValue:
+    return i.slice(self, i.axis(dim, rank_of(self)), start, length)
+
+
+def insert(i: Builder, base: SSAValue, src: SSAValue, axis: int, start: ExprLike, step: int = 1) -> SSAValue:
+    starts: list[ExprLike] = [0] * rank_of(base)
+    steps: list[ExprLike] = [1] * rank_of(base)
+    starts[axis], steps[axis] = start, step
+    src = i.cast(src, i.like(base))
+    return i.make(InsertOp, [base, src], i.like(base), starts=i.dims_attr(starts), steps=i.dims_attr(steps))
+
+
+@TABLE.handles("select_scatter")
+def select_scatter(i: Builder, self: SSAValue, src: SSAValue, dim: int, index: Any) -> SSAValue:
+    sizes = i.sizes(self)
+    at = i.axis(dim, len(sizes))
+    return insert(i, self, i.unsqueeze(src, at), at, i.wrapped(index, sizes[at], "index"))
+
+
+@TABLE.handles("slice_scatter")
+def slice_scatter(
+    i: Builder, self: SSAValue, src: SSAValue, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> SSAValue:
+    sizes = i.sizes(self)
+    at, stride = i.axis(dim, len(sizes)), i.literal(step, "the step")
+    first, size = slice_bounds(i, sizes[at], start, end, stride)
+    i.require("eq", i.sizes(src)[at], size, "size of the slice and of what is written to it")
+    return insert(i, self, src, at, first, stride)
+
+
+@TABLE.handles("flip")
+def flip(i: Builder, self: SSAValue, *dims: Any) -> SSAValue:
+    axes = i.axes(listed(dims), rank_of(self))
+    return i.make(FlipOp, [self], i.like(self), axes=int_list(axes))
+
+
+@TABLE.handles("roll")
+def roll(i: Builder, self: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
+    if dims == ():
+        sizes = i.sizes(self)
+        return i.reshape(roll(i, flatten(i, self), shifts, 0), sizes)
+    amounts = shifts if isinstance(shifts, tuple) else (shifts,)
+    for amount, dim in zip(amounts, dims if isinstance(dims, tuple) else (dims,), strict=True):
+        self = _rolled(i, self, amount, i.axis(dim, rank_of(self)))
+    return self
+
+
+def _rolled(i: Builder, self: SSAValue, amount: Any, axis: int) -> SSAValue:
+    whole = i.sizes(self)[axis]
+    if not isinstance(amount, Expr) and whole.value is not None and whole.value:
+        amount %= whole.value
+    cut = sub(whole, amount) if i.traced(amount) >= 0 else sub(0, amount)
+    if cut is whole or i.traced(cut) == 0:
+        return self
+    i.require("le", 0, cut, "shift")
+    i.require("le", cut, whole, "shift")
+    tail, head = i.slice(self, axis, cut, sub(whole, cut)), i.slice(self, axis, 0, cut)
+    return concat(i, [tail, head], axis)
+
+
+# Concatenation and padding
+
+
+def concat(i: Builder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
+    element = i.element
+    parts = [i.cast(p, element) for p in parts]
+    return parts[0] if len(parts) == 1 else i.make(ConcatOp, parts, element, axis=IntAttr(axis))
+
+
+@TABLE.handles("cat")
+def cat(i: Builder, tensors: Sequence[SSAValue], dim: int = 0) -> SSAValue:
+    """Old torch lets an empty tensor of rank 1 stand among others."""
+    rank = max(map(rank_of, tensors))
+    parts = [p for p in tensors if not (rank > 1 and dims_of(p) == (0,))]
+    return concat(i, parts, i.axis(dim, rank))
+
+
+@TABLE.handles("stack")
+def stack(i: Builder, tensors: Sequence[SSAValue], dim: int = 0) -> SSAValue:
+    axis = i.axis(dim, rank_of(tensors[0]) + 1)
+    return concat(i, [i.unsqueeze(p, axis) for p in tensors], axis)
+
+
+@TABLE.handles("pad", "constant_pad_nd")
+def pad(i: Builder, self: SSAValue, pad: Sequence[Any], mode: Any = "constant", value: float | None = None) -> SSAValue:
+    """Amounts in pairs, from the last dim on; a negative one cuts off."""
+    if not isinstance(mode, str):
+        mode, value = "constant", mode
+    if mode != "constant":
+        i.unsupported(f"padding of mode '{mode}'")
+    sizes = i.sizes(self)
+    low: list[ExprLike] = [0] * len(sizes)
+    high: list[ExprLike] = [0] * len(sizes)
+    for place in range(len(pad) // 2):
+        axis = len(sizes) - 1 - place
+        self, low[axis], high[axis] = _cut(i, self, axis, pad[2 * place], pad[2 * place + 1])
+    if all(not isinstance(n, Expr) and n == 0 for n in (*low, *high)):
+        return self
+    fill = float(value or 0) if is_float(i.element) else int(value or 0)
+    return i.make(PadOp, [self], i.element, low=i.dims_attr(low), high=i.dims_attr(high), value=number_attr(fill))
+
+
+def _cut(i: Builder, self: SSAValue, axis: int, low: Any, high: Any) -> tuple[SSAValue, ExprLike, ExprLike]:
+    """Cut off what negative amounts say; what is left to add."""
+    less = [n if i.traced(n) < 0 else 0 for n in (low, high)]
+    for amount, negative in zip((low, high), less, strict=True):
+        if isinstance(amount, Expr):
+            i.require("le" if negative == 0 else "lt", *((0, amount) if negative == 0 else (amount, 0)), "padding")
+    if any(not isinstance(n, int) or n != 0 for n in less):
+        start = sub(0, less[0])
+        self = i.slice(self, axis, start, add(i.sizes(self)[axis], add(less[0], less[1])))
+    return self, *(0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))
+
+
+
+@TABLE.handles("pixel_shuffle")
+def pixel_shuffle(i: Builder, self: SSAValue, upscale_factor: int) -> SSAValue:
+    *lead, channels, height, width = i.sizes(self)
+    r = i.literal(upscale_factor, "the factor")
+    count, outer = len(lead), floordiv(channels, r * r)
+    split = i.reshape(self, (*lead, outer, r, r, height, width))
+    moved = i.permute(split, [*range(count + 1), count + 3, count + 1, count + 4, count + 2])
+    return i.reshape(moved, (*lead, outer, product([height, const(r)]), product([width, const(r)])))
