@@ -58,11 +58,16 @@ ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
 """`FUNCTIONS` on arrays."""
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+}
 
 
 def call(function: str, operands: Sequence[int | Indices]) -> int | Indices:
-    """A function of `FUNCTIONS`, or add, sub, mul: those of `dlcb.coord.index` are among them."""
+    """A function of `dlcb.coord.index` or of `FUNCTIONS`."""
     if function in _ARITHMETIC:
         return _ARITHMETIC[function](*operands)
     if all(isinstance(o, int) for o in operands):

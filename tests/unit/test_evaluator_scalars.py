@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from dlcb.dialects import scalar
+from dlcb.dialects.coord.ops import INDEX_FUNCTIONS
 from dlcb.dialects.shape import expr
 from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64
 from dlcb.errors import InternalError
-from dlcb.evaluator.coordinates import ARRAY_FUNCTIONS, evaluate_indices
+from dlcb.evaluator.coordinates import ARRAY_FUNCTIONS, call, evaluate_indices
 from dlcb.evaluator.scalars import SCALARS, apply, convert, fold
 
 ARITY = {name: 3 if name in ("select", "scaled") else 1 if name == "logical_not" else 2 for name in expr.FUNCTIONS}
@@ -87,6 +88,13 @@ def test_index_functions_on_arrays_are_those_on_integers(function: str) -> None:
     columns = [np.asarray(c) for c in zip(*operands, strict=True)]
     want = [expr.FUNCTIONS[function](*values) for values in operands]
     assert np.asarray(ARRAY_FUNCTIONS[function](*columns)).astype(np.int64).tolist() == want
+
+
+@pytest.mark.parametrize("function", INDEX_FUNCTIONS)
+def test_the_functions_of_kernels_coordinates_work_on_numbers_and_arrays(function: str) -> None:
+    operands = [1, 3, 2] if function == "select" else [1, 3]
+    arrays = [np.asarray([o]) for o in operands]
+    assert np.asarray(call(function, arrays)).tolist() == [call(function, operands)]
 
 
 def test_expressions_on_arrays_are_those_on_integers() -> None:

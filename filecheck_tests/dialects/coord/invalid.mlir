@@ -1,0 +1,117 @@
+// RUN: dlcb-opt %s --verify-diagnostics --parsing-diagnostics --split-input-file | filecheck %s
+
+// CHECK: dlcb.coord.kernel: size m is no parameter
+dlcb.coord.kernel @k params [n] outer [m] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel: size m is no parameter
+dlcb.coord.kernel @k params [n] outer [n] row [m] (%x: !dlcb.coord.buffer<f32>) at (%i, %k) {
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel: 1 coordinates for 1 outer and 1 row axes
+dlcb.coord.kernel @k params [n] outer [n] row [4] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+}
+
+// -----
+
+// CHECK: buffer: element type index is none of f16, bf16, f32, f64, i1, i32, i64
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<index>) at (%i) {
+}
+
+// -----
+
+// CHECK: dlcb.coord.index: pow is none of add, sub, mul, floordiv, mod
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+  %a = dlcb.coord.index "pow" %i, %i
+}
+
+// -----
+
+// CHECK: dlcb.coord.scalar: no scalar function blend
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %a = dlcb.coord.scalar "blend" %v : (f32) -> f32
+}
+
+// -----
+
+// CHECK: dlcb.coord.scalar: add takes 2 operands, got 1
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %a = dlcb.coord.scalar "add" %v : (f32) -> f32
+}
+
+// -----
+
+// CHECK: operand is used with type index, but has been previously used or defined with type f32
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %a = dlcb.coord.index "add" %i, %v
+}
+
+// -----
+
+// CHECK: schedule: row = grid, expected one of none, warp, block, thread
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = grid, threads = 256, vector = 1, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: 100 threads, expected a multiple of 32 up to 1024
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = none, threads = 100, vector = 1, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: 2048 threads, expected a multiple of 32 up to 1024
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = none, threads = 2048, vector = 1, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: vector = 3, expected 1, 2, 4, 8 or 16
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 3, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: stage = shared, expected one of none, registers
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 0, stage = shared, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: 0 items staged in registers, expected 1 to 64
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = warp, threads = 256, vector = 1, items = 0, stage = registers, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: 6 items are not a multiple of the vector, 4
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = warp, threads = 256, vector = 4, items = 6, stage = registers, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: index = 16, expected 32 or 64
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 0, stage = none, index = 16>] {
+}
+
+// -----
+
+// CHECK: schedule: expected the fields row, threads, vector, items, stage, index in this order
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
+    schedules [#dlcb.coord.schedule<threads = 32, row = none>] {
+}
