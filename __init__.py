@@ -1,1 +1,60 @@
-"""DLCB: a deep-learning compiler for PyTorch; one compile serves every shape."""
+"""DLCB: a deep-learning compiler for PyTorch; one compile serves every shape.
+
+```python
+import dlcb
+m = dlcb.compile(model, (x,))        # every size that can be free is free
+m(x2); print(m.explain()); m.save("encoder.dlcb"); m = dlcb.load("encoder.dlcb")
+```
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+    from dlcb.errors import DlcbError, InternalError, UnsupportedError, UserError
+    from dlcb.frontend.api import compile, cuda_text
+    from dlcb.runtime.compiled import CompiledModel
+
+__all__ = [
+    "CompiledModel",
+    "DlcbError",
+    "InternalError",
+    "UnsupportedError",
+    "UserError",
+    "compile",
+    "cuda_text",
+    "load",
+]
+
+_HOMES = {
+    "CompiledModel": "dlcb.runtime.compiled",
+    "DlcbError": "dlcb.errors",
+    "InternalError": "dlcb.errors",
+    "UnsupportedError": "dlcb.errors",
+    "UserError": "dlcb.errors",
+    "compile": "dlcb.frontend.api",
+    "cuda_text": "dlcb.frontend.api",
+}
+
+
+def load(path: str | Path, *, device: str | torch.device | None = None, graphs: bool = True) -> CompiledModel:
+    """Read a `.dlcb` file; a damaged or foreign one is a `UserError`. Nothing in it is executed on the host but its checked host program."""
+    runtime = importlib.import_module("dlcb.runtime.compiled")
+    return runtime.load(path, _compile_cpu, device=device, graphs=graphs)
+
+
+def _compile_cpu(text: str) -> Path:
+    return importlib.import_module("dlcb.lowering.text_to_cpu").compile_cpu(text)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dlcb' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)

@@ -11,12 +11,11 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 from dlcb.dialects._xdsl import to_text
 from dlcb.dialects.graph.structure import FuncOp
-from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.capture import capture
-from dlcb.frontend.importer import import_captured
+from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.inputs import Dynamic
-from dlcb.frontend.records import Captured, Value
+from dlcb.frontend.records import Captured
 from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.lowering.lower import Lowered, lower
 from dlcb.lowering.text_to_cpu import compile_cpu
@@ -59,7 +58,8 @@ def compile(
     captured = capture(model, args, kwargs, dynamic)
     seconds["capture"] = time.perf_counter() - began
     began = time.perf_counter()
-    module = import_captured(captured)
+    imported = import_captured(captured)
+    module = imported.module
     seconds["import"] = time.perf_counter() - began
     kept: dict[str, str] = {"capture": to_text(module)} if keep_ir else {}
     report = Report(nodes=len(captured.records))
@@ -82,7 +82,7 @@ def compile(
         lowered.kernels,
         {},
         kept,
-        {w.name: w.tensor.detach() for w in captured.weights if _is_bound(w.name, lowered)},
+        {n: w.detach() for n, w in imported.weights.items() if _is_bound(n, lowered)},
         TORCH_RANGE,
     )
     began = time.perf_counter()
@@ -92,7 +92,7 @@ def compile(
     kernels = kernels_for(artifact, device, compile_cpu)
     seconds["binary"] = time.perf_counter() - began
     report.seconds = seconds
-    interface = _interface(model, captured, args, kwargs)
+    interface = _interface(model, imported, args, kwargs)
     return CompiledModel(artifact, kernels, device, interface, report, graphs=graphs, make_record=_record_maker(captured))
 
 
@@ -161,28 +161,23 @@ def _launches(module: ModuleOp) -> list[str]:
     return found
 
 
-def _interface(model: Callable[..., Any], captured: Captured, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Interface:
+def _interface(model: Callable[..., Any], imported: Imported, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Interface:
+    captured = imported.captured
     names = parameter_names(model, args, kwargs)
     given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
-    leaves: list[Any] = []
-    structure = structure_of(given, leaves)
+    structure = structure_of(given, [])
     inputs: list[list[Any]] = []
     for described in captured.inputs:
         constant = described.kind == "constant"
         inputs.append(["constant", described.name, described.example] if constant else ["argument"])
     outputs: list[list[Any]] = []
-    count = 0
-    for output in captured.outputs:
-        if isinstance(output, Value):
-            outputs.append(["result", count])
-            count += 1
-        elif isinstance(output, Expr) or not isinstance(output, (int, float, bool, str, type(None))):
-            raise UnsupportedError(f"{captured.name}: result {len(outputs)} is a number that depends on sizes")
-        else:
-            outputs.append(["constant", output])
+    for number, result in enumerate(imported.results):
+        if result.kind == "size":
+            raise UnsupportedError(f"{captured.name}: result {number} is a number that depends on sizes")
+        outputs.append(["result" if result.kind == "tensor" else "constant", result.content])
     filled = captured.out_spec.unflatten(list(range(len(outputs))))
-    results: list[Any] = []
-    return Interface(names, structure, inputs, structure_of(filled, results), [outputs[i] for i in results])
+    order: list[Any] = []
+    return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])
 
 
 def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:
