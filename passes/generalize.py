@@ -16,11 +16,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects._xdsl import set_type
@@ -59,7 +59,8 @@ def why_not_free(func: FuncOp, source: Source, size: int) -> str | None:
     """The reason why a size of an input stays what it was in the trace."""
     static = func.attributes.get(STATIC)
     if isinstance(static, ArrayAttr):
-        listed = {entry.data for entry in static.data if isinstance(entry, StringAttr)}
+        entries = cast("ArrayAttr[Attribute]", static).data
+        listed = {entry.data for entry in entries if isinstance(entry, StringAttr)}
         if source.argument in listed or str(source) in listed:
             return "it is to be static"
     return f"a size of {size} in the trace can't be told from broadcasting" if size in (0, 1) else None

@@ -115,7 +115,7 @@ def without_unused(system: System, used: set[str]) -> System:
 def dimension_report(func: FuncOp, system_before: System, solution: Solution) -> list[Dimension]:
     """What became of each dim of each input; `func` has the types from before the solution was written into them."""
     kept = func.attributes.get(KEPT)
-    why_kept = kept.data if isinstance(kept, DictionaryAttr) else {}
+    why_kept: Mapping[str, Attribute] = kept.data if isinstance(kept, DictionaryAttr) else {}
     return [
         Dimension(name, dim, _state(Source.size(name, dim), size, system_before, solution, why_kept))
         for argument, name, kind in zip(func.body.block.args, func.names, func.kinds, strict=True)

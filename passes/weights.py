@@ -32,11 +32,13 @@ def weight_name(value: SSAValue) -> str:
 
 
 def is_weight(value: SSAValue) -> bool:
-    """An argument of kind `weight`."""
+    """An argument of kind `weight` that is the model's own, not a derived one."""
     if not isinstance(value, BlockArgument):
         return False
     func = value.owner.parent_op()
-    return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == "weight"
+    if not isinstance(func, FuncOp) or func.arg_kinds.data[value.index].data != "weight":
+        return False
+    return func.arg_names.data[value.index].data not in _derived(func)
 
 
 def derived_weights(func: FuncOp) -> dict[str, int]:

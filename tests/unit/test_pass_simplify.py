@@ -142,6 +142,16 @@ def convolution(transposed: bool, bias: bool) -> str:
         dlcb.graph.return %r : !dlcb.graph.{result} }}"""
 
 
+def test_a_second_batch_norm_does_not_fold_into_derived_weights() -> None:
+    text = convolution(False, False)
+    first = text.split("%r = ")[1].split("dlcb.graph.return")[0]
+    text = text.replace("dlcb.graph.return %r", "%q = " + first.replace("%c,", "%r,") + "dlcb.graph.return %q")
+    module = parse_example(text, "twice")
+    simplify(module)
+    module.verify()
+    assert list(derived_weights(lookup(module, "main", FuncOp))) == ["conv.weight|bn", "conv.bias|bn"]
+
+
 def folded_weights(module: ModuleOp, arguments: dict[str, Any]) -> dict[str, Any]:
     """All weights of @main, the derived ones from @weights."""
     weights, main = lookup(module, "weights", FuncOp), lookup(module, "main", FuncOp)
