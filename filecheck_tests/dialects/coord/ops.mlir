@@ -41,9 +41,9 @@ dlcb.coord.kernel @window params [n, m] outer [n, 2] row []
   // CHECK-NEXT: %f = dlcb.coord.to_element %m : f32
   %f = dlcb.coord.to_element %m : f32
   // CHECK-NEXT: %r = dlcb.coord.loop "maximum" <[3, 2]> from -1.000000e+00 : f32 : f32 {
-  // CHECK-NEXT: ^bb{{[0-9]+}}(%k : index, %l : index):
+  // CHECK-NEXT: ^bb{{[0-9]+}}(%k: index, %l: index):
   %r = dlcb.coord.loop "maximum" <[3, 2]> from -1.0 : f32 : f32 {
-  ^bb0(%k : index, %l : index):
+  ^bb0(%k: index, %l: index):
     // CHECK-NEXT: %s = dlcb.coord.index "add" %b, %k
     %s = dlcb.coord.index "add" %b, %k
     // CHECK-NEXT: %in = dlcb.coord.index "lt" %s, %m
