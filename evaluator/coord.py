@@ -124,9 +124,11 @@ class _Run:
         return result
 
     def _offset(self, strides: Sequence[Dim], extra: SSAValue | None) -> Indices:
+        """Invariant along the axes whose stride is the literal 0, also where they are empty."""
         offset = np.asarray(0 if extra is None else self._values[extra], dtype=np.int64)
         for coord, stride in zip(self._coords, strides, strict=True):
-            offset = offset + coord * self._dim(stride)
+            if stride != 0:
+                offset = offset + coord * self._dim(stride)
         return offset
 
     def _mask(self, guard: SSAValue | None) -> Array:

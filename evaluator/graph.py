@@ -96,15 +96,14 @@ class _Program:
         return out
 
     def _launch(self, op: LaunchOp) -> list[Array]:
-        """The kernel's buffers are the operands, then the results."""
-        memory = [to_memory(self.tensors[v], type_of(v), self.symbols) for v in op.operands]
-        for i, result in enumerate(op.results):
-            operand = op.written_over.get(i)
-            memory.append(new_memory(type_of(result), self.symbols) if operand is None else memory[operand])
+        """The kernel's buffers are the operands, then the results that are not written over an operand."""
+        given = [to_memory(self.tensors[v], type_of(v), self.symbols) for v in op.operands]
+        over = op.written_over
+        fresh = {i: new_memory(type_of(r), self.symbols) for i, r in enumerate(op.results) if i not in over}
         kernel, params = self._form(op)
-        run_kernel(kernel, memory, params)
-        results = zip(memory[len(op.operands) :], op.results, strict=True)
-        return [view_of(m, type_of(r), self.symbols).copy() for m, r in results]
+        run_kernel(kernel, [*given, *fresh.values()], params)
+        memory = [given[over[i]] if i in over else fresh[i] for i in range(len(op.results))]
+        return [view_of(m, type_of(r), self.symbols).copy() for m, r in zip(memory, op.results, strict=True)]
 
     def _form(self, op: LaunchOp) -> tuple[CoordKernelOp, dict[str, int]]:
         """The first form whose condition holds, and what its kernel's parameters are."""

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope, Sizes, broadcast_coords
 from dlcb.dialects.graph.reduce import INFINITY
 from dlcb.dialects.graph.types import TensorType, type_of
-from dlcb.dialects.graph.window import ints, window_size
+from dlcb.dialects.graph.window import ints, window_reach, window_size
 from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mod, mul, sub
 from dlcb.dialects.types import compute_type, i1
 
@@ -130,13 +130,11 @@ class ConvolutionOp(Contract):
         extra = ints(self.output_padding) if self.output_padding is not None else (0,) * len(x)
         axes = zip(x, w, ints(self.stride), ints(self.padding), ints(self.dilation), extra, strict=True)
         for size, k, s, p, d, e in axes:
-            if not k.is_const:
-                raise VerifyException(f"{self.name}: the kernel's size {k} is not a literal")
             if self.transposed is None:
-                sizes.append(window_size(size, k.value, s, p, d, False))
-                lhs, rhs = const(d * (k.value - 1) + 1), add(size, 2 * p)
+                sizes.append(window_size(size, k, s, p, d, False))
+                lhs, rhs = window_reach(k, d), add(size, 2 * p)
             else:
-                sizes.append(add(mul(sub(size, 1), s), d * (k.value - 1) - 2 * p + e + 1))
+                sizes.append(add(mul(sub(size, 1), s), window_reach(k, d), e - 2 * p))
                 lhs, rhs = const(1), sizes[-1]
             scope.require("le", lhs, rhs, f"{self.title}: the kernel is larger than the input")
         return sizes

@@ -21,9 +21,14 @@ def ints(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
     return tuple(a.data for a in attr.data)
 
 
-def window_size(size: Expr, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> Expr:
+def window_reach(kernel: Expr | int, dilation: int) -> Expr:
+    """How many elements a window spans."""
+    return add(mul(dilation, sub(kernel, 1)), 1)
+
+
+def window_size(size: Expr, kernel: Expr | int, stride: int, padding: int, dilation: int, ceil: bool) -> Expr:
     """The number of window positions.  With `ceil`, the last window must start inside the input or its left padding."""
-    room = sub(add(size, 2 * padding), dilation * (kernel - 1) + 1)
+    room = sub(add(size, 2 * padding), window_reach(kernel, dilation))
     if not ceil:
         return add(floordiv(room, stride), 1)
     count = add(ceildiv(room, stride), 1)
@@ -50,8 +55,8 @@ class Window(GraphOp):
         out: list[Expr] = []
         for size, k, s, p, d in zip(sizes[lead:], kernel, stride, padding, dilation, strict=True):
             out.append(window_size(size, k, s, p, d, self.ceil is not None))
-            reach = add(size, 2 * p + (s - 1 if self.ceil is not None else 0))
-            scope.require("le", const(d * (k - 1) + 1), reach, f"{self.title}: the window is larger than the input")
+            room = add(size, 2 * p + (s - 1 if self.ceil is not None else 0))
+            scope.require("le", window_reach(k, d), room, f"{self.title}: the window is larger than the input")
         return ((*sizes[:lead], *out),)
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:

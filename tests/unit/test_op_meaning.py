@@ -56,8 +56,6 @@ def test_literal_sizes_that_do_not_fit_are_refused_by_the_verifier(refusal: Refu
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda r: r.name)
 def test_free_sizes_that_do_not_fit_are_refused_when_the_function_runs(refusal: Refusal) -> None:
-    if refusal.op.name in ("dlcb.graph.convolution",):
-        pytest.skip("the kernel's sizes are literals")
     module = refusal.module(symbolic=True)
     module.verify()
     with pytest.raises((UserError, UnsupportedError)) as caught:

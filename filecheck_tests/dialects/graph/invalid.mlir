@@ -334,12 +334,3 @@ dlcb.graph.func @main(%x: tensor<[1, 3, 5], f32> input "x", %y: tensor<[4, 3, 3,
       : (tensor<[1, 3, 5], f32>, tensor<[4, 3, 3, 3], f32>) -> tensor<[1, 4, 3], f32>
   dlcb.graph.return
 }
-
-// -----
-
-// CHECK: dlcb.graph.convolution: the kernel's size k is not a literal
-dlcb.graph.func @main(%x: tensor<[1, 3, 5], f32> input "x", %y: tensor<[4, 3, k], f32> input "y") {
-  %r = dlcb.graph.convolution %x, %y {stride = [1], padding = [0], dilation = [1], groups = 1}
-      : (tensor<[1, 3, 5], f32>, tensor<[4, 3, k], f32>) -> tensor<[1, 4, d0], f32>
-  dlcb.graph.return
-}
