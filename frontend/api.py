@@ -93,7 +93,9 @@ def compile(
     seconds["binary"] = time.perf_counter() - began
     report.seconds = seconds
     interface = _interface(model, imported, args, kwargs)
-    return CompiledModel(artifact, kernels, device, interface, report, graphs=graphs, make_record=_record_maker(captured))
+    return CompiledModel(
+        artifact, kernels, device, interface, report, graphs=graphs, make_record=_record_maker(captured)
+    )
 
 
 def cuda_text(model: CompiledModel) -> str:
@@ -141,7 +143,7 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
     for pin in captured.pins:
         for given in captured.inputs:
             if pin.symbol in given.symbols:
-                key = given.name if given.kind == "int" else f"{given.name}.{given.symbols.index(pin.symbol)}"
+                key = given.name if given.kind == "int" else f"{given.name}.shape[{given.symbols.index(pin.symbol)}]"
                 found[key] = f"pinned to {pin.value}: {pin.reason}"
     return found
 
@@ -161,7 +163,9 @@ def _launches(module: ModuleOp) -> list[str]:
     return found
 
 
-def _interface(model: Callable[..., Any], imported: Imported, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Interface:
+def _interface(
+    model: Callable[..., Any], imported: Imported, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Interface:
     captured = imported.captured
     names = parameter_names(model, args, kwargs)
     given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
@@ -196,5 +200,3 @@ def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:
 
     visit(example)
     return lambda name, items: kinds[name](**items)
-
-

@@ -27,7 +27,7 @@ def capture(
     kwargs: Mapping[str, Any] | None = None,
     dynamic: Dynamic = "auto",
 ) -> Captured:
-    """Trace a module or function. Raises `UserError` where the example itself fails, `UnsupportedError` for what it can't trace."""
+    """Trace a module or function. `UserError`: the example itself fails. `UnsupportedError`: it can't be traced."""
     arguments = read_arguments(program, args, kwargs or {})
     if isinstance(program, torch.nn.Module) and program.training:
         raise UserError(f"{type(program).__name__} is in training mode; call .eval() first")
@@ -48,6 +48,7 @@ def capture(
         result_dims=run.result_dims,
         in_spec=arguments.spec,
         out_spec=run.out_spec,
+        notes=run.notes,
     )
 
 

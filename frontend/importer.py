@@ -6,12 +6,12 @@ result are compared with the traced ones, so a wrong rule or handler is found he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
@@ -23,9 +23,9 @@ from dlcb.errors import DlcbError, InternalError, UnsupportedError
 from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, views
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import element_of
-from dlcb.frontend.aten.table import Table
 from dlcb.frontend.records import Captured, Input, Record, Value
 from dlcb.frontend.tracker import Ratio
+from dlcb.passes.generalize import SYMBOLIC
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     **elementwise.TABLE,
@@ -82,7 +82,9 @@ class _Importer:
         for given in captured.inputs:
             self._add_input(given)
         for weight in captured.weights:
-            self._add_argument(weight.name, "weight", tensor(weight.value.shape, element_of(weight.value.dtype)), weight.value)
+            self._add_argument(
+                weight.name, "weight", tensor(weight.value.shape, element_of(weight.value.dtype)), weight.value
+            )
         for record in captured.records:
             self._import(record)
         results, returned = self._returned()
@@ -90,6 +92,7 @@ class _Importer:
         self._add_checks()
         _, names, kinds = zip(*self._arguments, strict=True) if self._arguments else ((), (), ())
         func = FuncOp.build_from("main", self._block, names, kinds)
+        func.attributes[SYMBOLIC] = UnitAttr()
         module = ModuleOp([self._system.to_op("main"), func])
         return Imported(module, captured, {w.name: w.tensor for w in captured.weights}, results)
 
@@ -101,6 +104,8 @@ class _Importer:
             is_int = given.kind == "int"
             self._system.symbols[symbol] = Source.integer(given.name) if is_int else Source.size(given.name, dim)
             self._system.traced[symbol] = traced[symbol]
+            if not is_int:
+                self._builder.at_least[symbol] = 0
         if given.kind == "int":
             self._add_argument(given.name, "int", index, None)
         elif given.value is not None:
@@ -138,7 +143,9 @@ class _Importer:
         dims = dims_of(result)
         if type_of(result).element != element_of(value.dtype) or tuple(map(self._traced_dim, dims)) != value.shape:
             found = f"{list(map(self._traced_dim, dims))} of {TYPE_NAME[type_of(result).element]}"
-            raise InternalError(f"importing {record}: the graph ops give {found}, torch {list(value.shape)} of {value.dtype}")
+            raise InternalError(
+                f"importing {record}: the graph ops give {found}, torch {list(value.shape)} of {value.dtype}"
+            )
         self._values[value] = result
         for name, dim in self._dims.get(value, ()):
             self._sizes[name] = dim_to_expr(dims[dim])

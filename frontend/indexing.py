@@ -64,7 +64,7 @@ def _dims_taken(item: Any) -> int:
 
 
 def _basic(trace: Trace, source: torch.Tensor, items: list[Any]) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
-    """Apply all but index tensors as views; also the index tensors, one for each dim of the view, trailing Nones cut."""
+    """Apply all but index tensors as views; also the index tensors, one a dim of the view, trailing Nones cut."""
     view, dim = source, 0
     left: list[torch.Tensor | None] = []
     for item in items:

@@ -41,7 +41,7 @@ class Arguments:
 
     @property
     def example_sizes(self) -> dict[str, int]:
-        """The example's value of every symbol. Ints stand first: of equal values the int is to be the smaller in the trace."""
+        """The example's value of every symbol. Ints stand first: of equals the int is the smaller in the trace."""
         ordered = sorted(self.leaves, key=lambda leaf: leaf.kind != "int")
         return {s: n for leaf in ordered for s, n in zip(leaf.symbols, leaf.sizes, strict=True)}
 

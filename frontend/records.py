@@ -6,12 +6,11 @@ A record is one ATen operation at the boundary of torch's C functions. Its opera
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from dlcb.dialects.shape.expr import Expr
 from dlcb.frontend.torch_private import TreeSpec
 from dlcb.frontend.tracker import Check
 
@@ -116,7 +115,8 @@ class Captured:
     """Symbols that stand for a size of a result: `%12_1` is size 1 of value 12."""
     in_spec: TreeSpec
     out_spec: TreeSpec
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
+    """What the program asked that the capture can't check."""
 
     def __str__(self) -> str:
         return "\n".join(
@@ -135,19 +135,3 @@ class Captured:
 
 def result_dim_symbol(value: Value, dim: int) -> str:
     return f"%{value.id}_{dim}"
-
-
-def operands_of(record: Record) -> list[Any]:
-    """Every leaf operand of a record."""
-    leaves: list[Any] = []
-
-    def walk(operand: Any) -> None:
-        if isinstance(operand, tuple):
-            for item in operand:  # pyright: ignore[reportUnknownVariableType]
-                walk(item)
-        elif isinstance(operand, Expr) or operand is not None:
-            leaves.append(operand)
-
-    walk(record.args)
-    walk(tuple(record.kwargs.values()))
-    return leaves

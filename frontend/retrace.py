@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate
+from dlcb.frontend.inputs import read_arguments
 from dlcb.frontend.records import Captured, Record, Value, Weight
-from dlcb.frontend.run import Run
+from dlcb.frontend.run import Run, Session
+from dlcb.frontend.sizes import Plan
 from dlcb.frontend.tracker import Ratio
 
 _IDENTITY_AT_EQUAL_SIZES = frozenset({"expand", "view", "reshape", "slice", "flatten"})
+
+
+def retrace(
+    captured: Captured, program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> str | None:
+    """Trace the program again at the sizes of other arguments: where it differs from what was captured, or None."""
+    session = Session(program, read_arguments(program, args, kwargs))
+    pinned = frozenset(pin.symbol for pin in captured.pins)
+    return difference(captured, session.run(Plan(session.arguments.example_sizes, pinned)))
 
 
 def difference(one: Run | Captured, other: Run | Captured) -> str | None:
@@ -21,7 +32,7 @@ def difference(one: Run | Captured, other: Run | Captured) -> str | None:
 
 
 def difference_at_traced_sizes(one: Run, other: Run) -> str | None:
-    """Where two runs at equal sizes differ; integers count as their values, and what changes nothing at these sizes is left out."""
+    """Where two runs at equal sizes differ. Integers count as their values; what changes nothing there is left out."""
     return _difference(_Canonical(one, one.traced), _Canonical(other, other.traced))
 
 

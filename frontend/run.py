@@ -44,6 +44,7 @@ class Run:
     checks: list[Check]
     traced: dict[str, int]
     result_dims: dict[str, tuple[Value, int]]
+    notes: list[str]
 
 
 class Session:
@@ -108,6 +109,7 @@ class Session:
             checks=trace.tracker.checks,
             traced=trace.tracker.traced,
             result_dims=trace.result_dims,
+            notes=trace.notes,
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:

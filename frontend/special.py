@@ -49,6 +49,11 @@ def _len(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
     return pinned(trace.dims(args[0])[0], "len()")
 
 
+def _ask_layout(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    trace.notes.append(f"{func.__name__} is asked at {source_line()} and answered as for contiguous arguments")
+    return func(*args, **kwargs)
+
+
 # Conversions and aliases
 
 
@@ -227,6 +232,7 @@ def make_handlers() -> Handlers:
         "as_tensor": _tensor,
         "asarray": _tensor,
         **dict.fromkeys(NOT_RECORDED, ask),
+        **dict.fromkeys(("stride", "is_contiguous", "storage_offset"), _ask_layout),
         **dict.fromkeys(CONVERSIONS, _convert),
         **dict.fromkeys(ALIASING, _alias),
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),

@@ -101,6 +101,11 @@ def function_named(name: str) -> Callable[..., Any] | None:
     return None
 
 
+def c_method(name: str) -> Callable[..., Any] | None:
+    """The method of tensors of this name that is written in C."""
+    return getattr(torch._C.TensorBase, name, None)
+
+
 def _never(*_: Any) -> bool:
     return False
 

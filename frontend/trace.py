@@ -50,12 +50,14 @@ class Trace(private.TorchFunctionMode):
         self.result_dims: dict[str, tuple[Value, int]] = {}
         self.bases: dict[Value, Storage] = {}
         """The memory of inputs and weights, by the value they start with."""
+        self.notes: list[str] = []
         self.line = "?"
         self._twins = twins
         self._named = named
         self._handlers = handlers
         self._storages: dict[int, Storage] = {}
         self._values = 0
+        self._running: list[Any] = []
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -64,9 +66,17 @@ class Trace(private.TorchFunctionMode):
         return handler(self, func, args, kwargs or {})
 
     def run_python(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The body of a Python function of torch's, with the mode on."""
-        with self:
-            return private.without_dispatch(func)(*args, **kwargs)
+        """The body of a Python function of torch's, with the mode on. What it asks of its C namesake, torch hands to the
+        mode under the Python function's name again."""
+        namesake = private.c_method(func.__name__) if func in self._running else None
+        if namesake is not None:
+            return self._handlers.find(namesake)(self, namesake, args, kwargs)
+        self._running.append(func)
+        try:
+            with self:
+                return private.without_dispatch(func)(*args, **kwargs)
+        finally:
+            self._running.pop()
 
     def perform(self, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a C function on the fakes and record it under this name."""

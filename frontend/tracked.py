@@ -1,8 +1,8 @@
 """Integers that know how they come from the sizes of the inputs.
 
 `TrackedInt` is an `int` with the value of the trace and its `Expr`. Arithmetic gives tracked numbers again; a
-comparison asks the `Tracker`, which notes the answer; whatever needs the number itself (`int()`, `range()`, `math.sqrt`)
-*pins* it: the program holds only where the expression has the traced value.
+comparison asks the `Tracker`, which notes the answer; whatever needs the number itself (`int()`, `range()`,
+`math.sqrt`) *pins* it: the program holds only where the expression has the traced value.
 
 Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's; there the
 traced value is used unseen. Tracing again at other sizes finds such a program.
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, SupportsIndex
-
-from typing_extensions import Self
+from typing import Any, Self, SupportsIndex
 
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, mod, mul, sub, sym
 from dlcb.frontend.tracker import Ratio, Tracker

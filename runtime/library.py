@@ -8,6 +8,7 @@ without it, row-major).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -36,10 +37,18 @@ class LibraryFunction:
 def _matmul(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
     """a @ b (+ bias), for matrices or stacks of them."""
     a, b = operands[:2]
-    stacked = a.dim() == 3
-    if len(operands) == 2:
-        return (torch.bmm if stacked else torch.mm)(a, b, out=out)
-    return (torch.baddbmm if stacked else torch.addmm)(operands[2], a, b, out=out)
+    if a.dim() == b.dim() == 2:
+        return torch.mm(a, b, out=out) if len(operands) == 2 else torch.addmm(operands[2], a, b, out=out)
+    lead = a.shape[:-2] if a.dim() > 2 else b.shape[:-2]
+    stacks = [_stack(m, lead) for m in (a, b)]
+    into = None if out is None else out.view(math.prod(lead), *out.shape[-2:])
+    made = torch.bmm(*stacks, out=into) if len(operands) == 2 else torch.baddbmm(operands[2], *stacks, out=into)
+    return out if out is not None else made.view(*lead, *made.shape[-2:])
+
+
+def _stack(matrices: Tensor, lead: Sequence[int]) -> Tensor:
+    """As one dim of matrices."""
+    return matrices.expand(*lead, *matrices.shape[-2:]).reshape(math.prod(lead), *matrices.shape[-2:])
 
 
 def _convolution(operands: Operands, options: Options, out: Tensor | None) -> Tensor:

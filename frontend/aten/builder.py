@@ -13,11 +13,13 @@ from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, ShapeScope, location
 from dlcb.dialects.graph.contract import MatmulOp
 from dlcb.dialects.graph.creation import FullOp, SizeOp, number_attr
-from dlcb.dialects.graph.elementwise import SIMPLE, CastOp, WhereOp
+from dlcb.dialects.graph.elementwise import SIMPLE, CastOp, Comparison, WhereOp
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, dim_to_expr, dims_attr, dims_of, tensor, type_of
 from dlcb.dialects.graph.view import ExpandOp, PermuteOp, ReshapeOp, SliceOp, product
-from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, evaluate
+from dlcb.dialects.shape.bounds import is_nonneg
+from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, evaluate, sub
+from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import compute_type, f64, i1, is_float
 from dlcb.errors import UnsupportedError, UserError
@@ -50,6 +52,9 @@ class Builder:
         self.line = "?"
         self.op = "?"
         self.dtypes: tuple[torch.dtype, ...] = ()
+        self.at_least: dict[str, int] = {}
+        """Lower bounds of the symbols of inputs."""
+        self._required: set[tuple[str, Expr, Expr]] = set()
         self._numbers: dict[tuple[Any, Attribute], SSAValue] = {}
 
     # What is imported
@@ -87,7 +92,12 @@ class Builder:
         return evaluate(value, self.system.traced)
 
     def require(self, kind: str, lhs: ExprLike, rhs: ExprLike, what: str) -> None:
-        self.system.require(kind, lhs, rhs, f"{self.title}: {what}")
+        lhs, rhs = as_expr(lhs), as_expr(rhs)
+        if (kind, lhs, rhs) not in self._required:
+            self._required.add((kind, lhs, rhs))
+            a, b = self.system.value(lhs), self.system.value(rhs)
+            if Require(kind, a, b).condition.value != 1 and not (kind == "le" and is_nonneg(sub(b, a), self.at_least)):
+                self.system.require(kind, lhs, rhs, f"{self.title}: {what}")
 
     def literal(self, size: Any, what: str) -> int:
         """A number that must not depend on sizes; one that does is required to be as in the trace."""
@@ -112,7 +122,9 @@ class Builder:
 
     # Ops
 
-    def make(self, kind: type[GraphOp], operands: Sequence[SSAValue], element: Attribute, **properties: Attribute) -> SSAValue:
+    def make(
+        self, kind: type[GraphOp], operands: Sequence[SSAValue], element: Attribute, **properties: Attribute
+    ) -> SSAValue:
         """An op of one result."""
         op = kind.create(operands=operands, result_types=[_UNKNOWN], properties=properties)
         op.location = location(self.line)
@@ -124,9 +136,12 @@ class Builder:
 
     def call(self, name: str, *operands: Operand, element: Attribute | None = None) -> SSAValue:
         """The elementwise op `name`; its element type is that of the result of the imported operation unless given."""
-        element = self.element if element is None else element
-        values = [o if isinstance(o, SSAValue) else self.number(o, compute_type(element)) for o in operands]
-        return self.make(SIMPLE[name], values, element)  # pyright: ignore[reportArgumentType]
+        kind, element = SIMPLE[name], self.element if element is None else element
+        wide = compute_type(element)
+        if issubclass(kind, Comparison):
+            wide = next(self.like(o) for o in operands if isinstance(o, SSAValue))
+        values = [o if isinstance(o, SSAValue) else self.number(o, wide) for o in operands]
+        return self.make(kind, values, element)
 
     def apply(self, kind: type[GraphOp], *operands: SSAValue, element: Attribute | None = None) -> SSAValue:
         """An elementwise op of another class."""
@@ -180,7 +195,9 @@ class Builder:
 
     def reshape(self, value: SSAValue, sizes: Sequence[ExprLike]) -> SSAValue:
         dims = self.dims(sizes)
-        return value if dims == dims_of(value) else self.make(ReshapeOp, [value], self.like(value), shape=dims_attr(dims))
+        return (
+            value if dims == dims_of(value) else self.make(ReshapeOp, [value], self.like(value), shape=dims_attr(dims))
+        )
 
     def permute(self, value: SSAValue, order: Sequence[int]) -> SSAValue:
         order = tuple(order)
@@ -190,7 +207,9 @@ class Builder:
 
     def expand(self, value: SSAValue, sizes: Sequence[ExprLike]) -> SSAValue:
         dims = self.dims(sizes)
-        return value if dims == dims_of(value) else self.make(ExpandOp, [value], self.like(value), shape=dims_attr(dims))
+        return (
+            value if dims == dims_of(value) else self.make(ExpandOp, [value], self.like(value), shape=dims_attr(dims))
+        )
 
     def slice(self, value: SSAValue, axis: int, start: ExprLike, size: ExprLike, step: int = 1) -> SSAValue:
         """`size` elements along one axis."""
@@ -219,7 +238,12 @@ class Builder:
     # Others
 
     def reduce(
-        self, kind: type[Reduce], value: SSAValue, axes: Sequence[int], keep: bool = True, element: Attribute | None = None
+        self,
+        kind: type[Reduce],
+        value: SSAValue,
+        axes: Sequence[int],
+        keep: bool = True,
+        element: Attribute | None = None,
     ) -> SSAValue:
         properties: dict[str, Attribute] = {"axes": int_list(tuple(axes))}
         if keep:
@@ -227,6 +251,12 @@ class Builder:
         return self.make(kind, [value], self.like(value) if element is None else element, **properties)
 
     def matmul(self, lhs: SSAValue, rhs: SSAValue, *bias: SSAValue, element: Attribute | None = None) -> SSAValue:
+        """A matrix product; a stack of matrices times one matrix is one product of all rows."""
+        lead = self.sizes(lhs)[:-2]
+        if lead and type_of(rhs).rank == 2:
+            *rows, inner = self.sizes(lhs)
+            flat = self.matmul(self.reshape(lhs, (product(rows), inner)), rhs, *bias, element=element)
+            return self.reshape(flat, (*rows, self.sizes(rhs)[-1]))
         return self.make(MatmulOp, [lhs, rhs, *bias], self.element if element is None else element)
 
     def count(self, value: SSAValue, axes: Sequence[int]) -> Expr:
@@ -243,5 +273,3 @@ class Builder:
             return size
         self.require("lt", size, 0, what)
         return add(whole, size)
-
-

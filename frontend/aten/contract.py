@@ -88,9 +88,7 @@ def addmm(i: Builder, self: SSAValue, mat1: SSAValue, mat2: SSAValue, *, beta: A
     result = i.matmul(mat1, mat2, element=wide)
     if beta == 0:
         return i.cast(i.call("mul", result, alpha, element=wide), i.element)
-    return elementwise.arithmetic(
-        i, "add", elementwise.scaled(i, self, beta), elementwise.scaled(i, result, alpha)
-    )
+    return elementwise.arithmetic(i, "add", elementwise.scaled(i, self, beta), elementwise.scaled(i, result, alpha))
 
 
 @TABLE.handles("einsum")
@@ -117,9 +115,7 @@ def _summed(i: Builder, term: str, value: SSAValue, kept: set[str]) -> tuple[str
     return "".join(c for c in term if c in kept), i.reduce(SumOp, value, gone, keep=False)
 
 
-def _contracted(
-    i: Builder, a: str, lhs: SSAValue, b: str, rhs: SSAValue, kept: set[str]
-) -> tuple[str, SSAValue]:
+def _contracted(i: Builder, a: str, lhs: SSAValue, b: str, rhs: SSAValue, kept: set[str]) -> tuple[str, SSAValue]:
     """The product of two terms as one matrix product over leading dims."""
     a, lhs = _summed(i, a, lhs, kept | set(b))
     b, rhs = _summed(i, b, rhs, kept | set(a))
@@ -252,6 +248,8 @@ def attention(
     enable_gqa: bool = False,
 ) -> SSAValue:
     *lead, _, width = i.sizes(self)
+    if scale is None and width.value is None:
+        self, scale = i.call("mul", self, i.call("rsqrt", width, element=compute_type(i.element))), 1.0
     if len(lead) == 1 and attn_mask is not None and rank_of(attn_mask) == 3:
         attn_mask = i.unsqueeze(attn_mask, 1)
     query, key, value = (_with_heads(i, v, len(lead)) for v in (self, key, value))
@@ -270,9 +268,7 @@ def _scale(i: Builder, scale: Any, width: Expr) -> float:
         i.unsupported("a scale that depends on sizes")
     if scale is not None:
         return float(scale)
-    if width.value is None:
-        i.unsupported("the width of queries must be a literal, or the scale given")
-    return 1.0 / math.sqrt(width.value)
+    return 1.0 / math.sqrt(max(width.value or 1, 1))
 
 
 def _with_heads(i: Builder, value: SSAValue, lead: int) -> SSAValue:

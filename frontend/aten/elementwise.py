@@ -288,7 +288,10 @@ def nan_to_num(
         return self
     limits = torch.finfo(i.dtypes[0])
     result = i.where(i.apply(IsNanOp, self, element=i1), nan or 0.0, self)
-    infinite = [(math.inf, limits.max if posinf is None else posinf), (-math.inf, limits.min if neginf is None else neginf)]
+    infinite = [
+        (math.inf, limits.max if posinf is None else posinf),
+        (-math.inf, limits.min if neginf is None else neginf),
+    ]
     for from_, to in infinite:
         found = i.call("eq", self, i.number(from_, i.like(self)), element=i1)
         result = i.where(found, to, result)
@@ -298,7 +301,9 @@ def nan_to_num(
 # Conversions
 
 
-@TABLE.handles("to", "_to_copy", "_autocast_to_reduced_precision", "clone", "contiguous", "detach", "alias", "lift_fresh_copy")
+@TABLE.handles(
+    "to", "_to_copy", "_autocast_to_reduced_precision", "clone", "contiguous", "detach", "alias", "lift_fresh_copy"
+)
 def to(i: Builder, self: SSAValue, *others: Any, dtype: torch.dtype | None = None) -> SSAValue:
     return i.truth(self) if i.element == i1 else i.cast(self, i.element)
 

@@ -66,7 +66,11 @@ class _Place:
         sizes = i.sizes(self_)
         self.inner = [sizes[axis] for axis in self.order]
         count = len(self.axes)
-        self.merged = [*self.inner[: self.axis], product([sizes[a] for a in self.axes]), *self.inner[self.axis + count :]]
+        self.merged = [
+            *self.inner[: self.axis],
+            product([sizes[a] for a in self.axes]),
+            *self.inner[self.axis + count :],
+        ]
         self.index = _linear(i, given, [sizes[axis] for axis in self.axes])
 
     def together(self, i: Builder, value: SSAValue) -> SSAValue:
@@ -133,7 +137,9 @@ def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Any
 @TABLE.handles("take_along_dim")
 def take_along_dim(i: Builder, self: SSAValue, indices: SSAValue, dim: int | None = None) -> SSAValue:
     if dim is None:
-        return gather(i, i.reshape(self, (product(i.sizes(self)),)), 0, i.reshape(indices, (product(i.sizes(indices)),)))
+        return gather(
+            i, i.reshape(self, (product(i.sizes(self)),)), 0, i.reshape(indices, (product(i.sizes(indices)),))
+        )
     axis = i.axis(dim, rank_of(self))
     wanted = [
         broadcast(a, b) if at != axis else const(0)

@@ -109,7 +109,9 @@ def _even_window(i: Builder, size: Expr, out: ExprLike) -> int:
     if size is out:
         return 1
     if size.value is None or isinstance(out, Expr) or size.value % out:
-        i.unsupported(f"adaptive pooling of size {size} to {out}; DLCB pools to 1, or a literal size to a divisor of it")
+        i.unsupported(
+            f"adaptive pooling of size {size} to {out}; DLCB pools to 1, or a literal size to a divisor of it"
+        )
     return size.value // out
 
 
@@ -119,7 +121,9 @@ for _spatial in (1, 2, 3):
 
 def _enter_upsampling(spatial: int) -> None:
     @TABLE.handles(f"upsample_nearest{spatial}d")
-    def nearest(i: Builder, self: SSAValue, output_size: Any = None, scale_factors: Any = None, *scales: Any) -> SSAValue:
+    def nearest(
+        i: Builder, self: SSAValue, output_size: Any = None, scale_factors: Any = None, *scales: Any
+    ) -> SSAValue:
         rank = rank_of(self)
         factors = _whole_factors(i, i.sizes(self)[rank - spatial :], output_size, scale_factors)
         for at, factor in enumerate(factors):

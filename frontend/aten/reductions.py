@@ -15,6 +15,7 @@ from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.shape.expr import maximum, sub
 from dlcb.dialects.types import compute_type, i1, is_float
 from dlcb.frontend.aten.builder import Builder
+from dlcb.frontend.aten.creation import iota
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -173,12 +174,20 @@ def logsumexp(i: Builder, self: SSAValue, dim: Any, keepdim: bool = False) -> SS
     finite = i.call("lt", i.call("abs", top, element=wide), math.inf, element=i1)
     top = i.where(finite, top, 0.0, element=wide)
     total = i.reduce(SumOp, i.call("exp", i.call("sub", self, top, element=wide), element=wide), axes, element=wide)
-    return i.cast(_without(i, i.call("add", i.call("log", total, element=wide), top, element=wide), axes, keepdim), i.element)
+    return i.cast(
+        _without(i, i.call("add", i.call("log", total, element=wide), top, element=wide), axes, keepdim), i.element
+    )
 
 
 @TABLE.handles("linalg_vector_norm", "norm")
 def vector_norm(
-    i: Builder, self: SSAValue, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    i: Builder,
+    self: SSAValue,
+    ord: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> SSAValue:
     if not is_float(i.element):
         i.unsupported("the norm of integers")
@@ -194,3 +203,18 @@ def vector_norm(
         return i.call("sqrt", i.reduce(SumOp, i.call("mul", size, size, element=wide), axes, keepdim, element=wide))
     total = i.reduce(SumOp, i.call("pow", size, float(ord), element=wide), axes, keepdim, element=wide)
     return i.call("pow", total, 1.0 / ord)
+
+
+@TABLE.handles("cumsum")
+def cumsum(i: Builder, self: SSAValue, dim: int, *, dtype: torch.dtype | None = None) -> SSAValue:
+    """result[.., p] = Σ over q ≤ p of x[.., q], each on its own: quadratic, for short dims."""
+    rank = rank_of(self)
+    if rank == 0:
+        return i.cast(self, i.element)
+    axis = i.axis(dim, rank)
+    size = i.sizes(self)[axis]
+    last = [*(a for a in range(rank) if a != axis), axis]
+    row = i.unsqueeze(i.permute(_to_result(i, self), last), rank - 1)
+    up_to = i.call("le", iota(i, size), i.reshape(iota(i, size), (size, 1)), element=i1)
+    total = i.reduce(SumOp, i.where(up_to, row, i.number(0, i.element)), (rank,), keep=False)
+    return i.permute(total, sorted(range(rank), key=last.__getitem__))

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Table(dict[str, Callable[..., Any]]):
-    """`@TABLE.handles("view")` enters a function `f(i, self, *size)`: `i` builds ops, then ATen's arguments by ATen's names.
+    """`@TABLE.handles("view")` enters a function `f(i, self, *size)`: `i` builds ops, then ATen's arguments by name.
     It gives the result's value, or a tuple of them for an operation of several results."""
 
     def handles(self, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

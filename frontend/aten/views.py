@@ -12,7 +12,7 @@ from dlcb.dialects.graph.creation import number_attr
 from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.graph.view import ConcatOp, FlipOp, InsertOp, PadOp, product
 from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, ceildiv, const, floordiv, maximum, minimum, sub
-from dlcb.dialects.types import is_float
+from dlcb.dialects.types import i1, is_float
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table, listed
 from dlcb.passes.graph_builder import int_list
@@ -87,7 +87,9 @@ def _enter_at_least(rank: int) -> None:
         sizes = i.sizes(self)
         if len(sizes) == 2 and rank == 3:
             return i.reshape(self, (*sizes, 1))
-        return self if len(sizes) >= rank else i.reshape(self, ([(1,), (1, *sizes), (1, *(sizes or (1,)), 1)][rank - 1]))
+        return (
+            self if len(sizes) >= rank else i.reshape(self, ([(1,), (1, *sizes), (1, *(sizes or (1,)), 1)][rank - 1]))
+        )
 
 
 for _rank in (1, 2, 3):
@@ -201,9 +203,7 @@ def _clamped(i: Builder, last: Expr, whole: Expr) -> Expr:
 
 
 @TABLE.handles("slice")
-def slice_(
-    i: Builder, self: SSAValue, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
-) -> SSAValue:
+def slice_(i: Builder, self: SSAValue, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1) -> SSAValue:
     sizes = i.sizes(self)
     at, stride = i.axis(dim, len(sizes)), i.literal(step, "the step")
     first, size = slice_bounds(i, sizes[at], start, end, stride)
@@ -325,7 +325,6 @@ def _cut(i: Builder, self: SSAValue, axis: int, low: Any, high: Any) -> tuple[SS
     return self, *(0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))
 
 
-
 @TABLE.handles("pixel_shuffle")
 def pixel_shuffle(i: Builder, self: SSAValue, upscale_factor: int) -> SSAValue:
     *lead, channels, height, width = i.sizes(self)
@@ -334,3 +333,21 @@ def pixel_shuffle(i: Builder, self: SSAValue, upscale_factor: int) -> SSAValue:
     split = i.reshape(self, (*lead, outer, r, r, height, width))
     moved = i.permute(split, [*range(count + 1), count + 3, count + 1, count + 4, count + 2])
     return i.reshape(moved, (*lead, outer, product([height, const(r)]), product([width, const(r)])))
+
+
+@TABLE.handles("diff")
+def diff(
+    i: Builder,
+    self: SSAValue,
+    n: int = 1,
+    dim: int = -1,
+    prepend: SSAValue | None = None,
+    append: SSAValue | None = None,
+) -> SSAValue:
+    axis = i.axis(dim, rank_of(self))
+    whole = concat(i, [v for v in (prepend, self, append) if v is not None], axis)
+    for _ in range(n):
+        size = maximum(sub(i.sizes(whole)[axis], 1), 0)
+        name = "xor" if i.element == i1 else "sub"
+        whole = i.call(name, i.slice(whole, axis, 1, size), i.slice(whole, axis, 0, size))
+    return whole

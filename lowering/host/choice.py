@@ -29,7 +29,9 @@ INDEX_LIMIT = 2**31 - 2**16
 class Choice:
     """Builds the variants of one launch."""
 
-    def __init__(self, builder: HostBuilder, memory: Memory, sizes: DefinedSizes, kernels: Mapping[str, Sequence[CudaKernelOp]]):
+    def __init__(
+        self, builder: HostBuilder, memory: Memory, sizes: DefinedSizes, kernels: Mapping[str, Sequence[CudaKernelOp]]
+    ):
         self.builder = builder
         self.memory = memory
         self.sizes = sizes
@@ -154,5 +156,3 @@ class _Variant:
         if what == "mul":
             return b.magic_mul(b.index_value(value), bits), kind
         return b.magic_shift(b.index_value(value), bits), kind
-
-

@@ -54,7 +54,7 @@ class Facts:
                 source = Source.size(name, axis)
                 if isinstance(dim, str) and self.system.symbols.get(dim) == source:
                     continue
-                reason = why.get(f"{name}.{axis}", "")
+                reason = why.get(str(source), "")
                 have = b.size(name, axis)
                 if isinstance(dim, int):
                     text = f"{source} is {{0}}, but it must be {dim}{_because(reason)}"
@@ -94,5 +94,3 @@ class Facts:
 def _because(reason: str) -> str:
     reason = reason.replace("{", "{{").replace("}", "}}")
     return f" ({reason})" if reason else ""
-
-
