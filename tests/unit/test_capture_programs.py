@@ -49,7 +49,7 @@ def test_literals_that_come_from_sizes_are_expressions() -> None:
 
     captured = check(heads, (rand(2, 3, 8),), (rand(5, 7, 12),), (rand(1, 1, 4),))
     assert not captured.pins
-    assert str(captured.records[0]).endswith("x_1, 4, x_2 // 4)  # test_capture_programs.py:45")
+    assert str(captured.records[0]).split("  #")[0].endswith("x_1, 4, x_2 // 4)")
 
 
 def test_python_functions_of_torch_are_seen_through() -> None:
