@@ -62,7 +62,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "and": operator.and_,
+    "and": np.bitwise_and,
 }
 
 

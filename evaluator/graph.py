@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DictionaryAttr, IntAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import DictionaryAttr, IntAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dlcb.dialects.coord.ops import KernelOp as CoordKernelOp
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.derived import NAME as WEIGHTS
+from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.indexing import PutOp
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp, ReturnOp, YieldOp
 from dlcb.dialects.graph.types import Dim, TensorType, dims_of, type_of
@@ -42,6 +44,18 @@ def run(
         if isinstance(argument.type, TensorType):
             program.tensors[argument] = convert(np.asarray(named[name]), argument.type.element)
     return [np.array(a) for a in program.block(func.body.block.ops)]
+
+
+def run_program(
+    module: ModuleOp, arguments: Mapping[str, Argument], function: str = "main", sizes: Mapping[str, int] | None = None
+) -> list[Array]:
+    """`run` of a function of the module, after `@weights` where it takes weights that this derives from given ones."""
+    func = lookup(module, function, FuncOp)
+    derived = derived_weights(func)
+    if derived:
+        weights = run(lookup(module, WEIGHTS, FuncOp), arguments)
+        arguments = {**arguments, **{name: weights[number] for name, number in derived.items()}}
+    return run(func, arguments, sizes)
 
 
 def _by_name(func: FuncOp, arguments: Sequence[Argument]) -> dict[str, Argument]:

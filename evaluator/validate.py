@@ -9,11 +9,13 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
+from dlcb.dialects.graph.derived import NAME as WEIGHTS
+from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, TensorType, type_of
 from dlcb.dialects.types import FLOATS, bf16, f16, f32, f64
 from dlcb.errors import UserError
-from dlcb.evaluator.graph import Argument, run
+from dlcb.evaluator.graph import Argument, run_program
 from dlcb.evaluator.scalars import DTYPE, Array, convert
 from dlcb.evaluator.sizes import lookup, system_of
 
@@ -47,33 +49,58 @@ def compare(
 
     Inputs that the function before refuses are not used; where it refuses all, the sizes of the trace are.
     """
-    old, new = lookup(before, function, FuncOp), lookup(after, function, FuncOp)
     for seed in seeds:
-        arguments, expected = accepted(old, seed)
-        actual = run(new, arguments)
-        for i, (a, b) in enumerate(zip(expected, actual, strict=True)):
-            at = first_difference(a, b, type_of(old.returned.operands[i]).element)
+        arguments, expected = accepted(before, function, seed)
+        actual = run_program(after, arguments, function)
+        types = [type_of(v).element for v in lookup(before, function, FuncOp).returned.operands]
+        for i, (a, b, element) in enumerate(zip(expected, actual, types, strict=True)):
+            at = first_difference(a, b, element)
             if at is not None:
                 return Difference(i, at, a[at].item(), b[at].item() if b.shape == a.shape else float("nan"), arguments)
     return None
 
 
-def accepted(func: FuncOp, seed: int) -> tuple[dict[str, Argument], list[Array]]:
+def accepted(module: ModuleOp, function: str, seed: int) -> tuple[dict[str, Argument], list[Array]]:
     """Random arguments that the function accepts, and what it gives for them."""
     random = np.random.default_rng(seed)
+    func = lookup(module, function, FuncOp)
+    given = parameters(module, func)
     refusal: UserError | None = None
-    for sizes in candidates(func, random):
-        arguments = random_arguments(func, sizes, random)
+    for sizes in candidates(func, given, random):
+        arguments = random_arguments(given, sizes, random)
         try:
-            return arguments, run(func, arguments)
+            return arguments, run_program(module, arguments, function)
         except UserError as error:
             refusal = error
-    raise UserError(f"@{func.symbol} refuses all inputs that were tried; the last time: {refusal}") from refusal
+    raise UserError(f"@{function} refuses all inputs that were tried; the last time: {refusal}") from refusal
 
 
-def candidates(func: FuncOp, random: np.random.Generator) -> Iterator[dict[str, int]]:
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: Attribute
+    kind: str
+
+    @property
+    def dims(self) -> Sequence[Dim]:
+        return self.type.dims if isinstance(self.type, TensorType) else ()
+
+
+def parameters(module: ModuleOp, func: FuncOp) -> list[Parameter]:
+    """What a caller gives: the arguments of the function and, where it takes derived weights, of `@weights` instead."""
+    derived = derived_weights(func)
+    functions = [func, lookup(module, WEIGHTS, FuncOp)] if derived else [func]
+    found: dict[str, Parameter] = {}
+    for f in functions:
+        for argument, name, kind in zip(f.body.block.args, f.names, f.kinds, strict=True):
+            if name not in derived:
+                found[name] = Parameter(name, argument.type, kind)
+    return list(found.values())
+
+
+def candidates(func: FuncOp, given: Sequence[Parameter], random: np.random.Generator) -> Iterator[Mapping[str, int]]:
     """Values of the symbols of the arguments: random ones, then one for all, then those of the trace."""
-    names = sorted({d for a in func.body.block.args for d in dims(a.type) if isinstance(d, str)})
+    names = sorted({d for p in given for d in p.dims if isinstance(d, str)})
     for _ in range(MAX_TRIES):
         yield {name: int(random.choice(SMALL)) for name in names}
     for size in (*SMALL, 8, 16, 32):
@@ -83,23 +110,24 @@ def candidates(func: FuncOp, random: np.random.Generator) -> Iterator[dict[str, 
         yield system.traced
 
 
-def dims(argument: Attribute) -> Sequence[Dim]:
-    return argument.dims if isinstance(argument, TensorType) else ()
-
-
-def random_arguments(func: FuncOp, sizes: Mapping[str, int], random: np.random.Generator) -> dict[str, Argument]:
-    """Floats around 0, truth values, and integers that are small enough to index with."""
+def random_arguments(
+    given: Sequence[Parameter], sizes: Mapping[str, int], random: np.random.Generator
+) -> dict[str, Argument]:
+    """Floats around 0, but weights above it (a variance is one); truth values; integers small enough to index with."""
     arguments: dict[str, Argument] = {}
-    for argument, name in zip(func.body.block.args, func.names, strict=True):
-        if not isinstance(argument.type, TensorType):
-            arguments[name] = int(random.choice(SMALL))
+    for parameter in given:
+        kind = parameter.type
+        if not isinstance(kind, TensorType):
+            arguments[parameter.name] = int(random.choice(SMALL))
             continue
-        shape = [d if isinstance(d, int) else sizes[d] for d in argument.type.dims]
-        element = argument.type.element
-        if element in FLOATS:
-            arguments[name] = convert(random.standard_normal(shape), element)
+        shape = [d if isinstance(d, int) else sizes[d] for d in kind.dims]
+        if kind.element not in FLOATS:
+            values = random.integers(0, 2, shape).astype(DTYPE[kind.element])
+        elif parameter.kind == "weight":
+            values = random.uniform(0.1, 1, shape)
         else:
-            arguments[name] = random.integers(0, 2, shape).astype(DTYPE[element])
+            values = random.standard_normal(shape)
+        arguments[parameter.name] = convert(values, kind.element)
     return arguments
 
 

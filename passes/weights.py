@@ -15,11 +15,10 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from dlcb.dialects._xdsl import append_operands, keep_arguments
+from dlcb.dialects.graph.derived import DERIVED, NAME, derived_weights
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.types import i64
 
-NAME: Final = "weights"
-DERIVED: Final = "dlcb.derived"
 _WEIGHT: Final = StringAttr("weight")
 
 
@@ -38,17 +37,7 @@ def is_weight(value: SSAValue) -> bool:
     func = value.owner.parent_op()
     if not isinstance(func, FuncOp) or func.arg_kinds.data[value.index].data != "weight":
         return False
-    return func.arg_names.data[value.index].data not in _derived(func)
-
-
-def derived_weights(func: FuncOp) -> dict[str, int]:
-    """The function's derived weights, with the number of the result of `@weights` that each is."""
-    return {n: i.value.data for n, i in _derived(func).items() if isinstance(i, IntegerAttr)}
-
-
-def _derived(func: FuncOp) -> Mapping[str, Attribute]:
-    known = func.attributes.get(DERIVED)
-    return known.data if isinstance(known, DictionaryAttr) else {}
+    return func.arg_names.data[value.index].data not in derived_weights(func)
 
 
 class WeightFunction:
@@ -90,10 +79,10 @@ class WeightFunction:
 
     def derive(self, values: Mapping[str, SSAValue]) -> list[SSAValue]:
         """Return these values from `@weights`, and give `main` an argument for each: those are the result."""
-        returned, derived = self._func.returned, _derived(self._main)
+        returned, derived = self._func.returned, derived_weights(self._main)
         names = [next(n for n in _numbered(name) if n not in derived) for name in values]
-        numbers = [IntegerAttr(len(returned.operands) + i, i64) for i in range(len(names))]
-        self._main.attributes[DERIVED] = DictionaryAttr({**derived, **dict(zip(names, numbers, strict=True))})
+        derived |= {name: len(returned.operands) + i for i, name in enumerate(names)}
+        self._main.attributes[DERIVED] = DictionaryAttr({name: IntegerAttr(i, i64) for name, i in derived.items()})
         append_operands(returned, list(values.values()))
         self._rewriter.notify_op_modified(returned)
         return _add_arguments(self._main, {n: v.type for n, v in zip(names, values.values(), strict=True)})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
 from xdsl.ir import Attribute
@@ -51,8 +51,9 @@ def _short_text(value: Attribute) -> str | None:
         case DimsAttr():
             return f"[{', '.join(map(str, value.dims))}]"
         case ArrayAttr():
-            numbers = [str(v.data) for v in value if isinstance(v, IntAttr)]
-            return f"[{', '.join(numbers)}]" if len(numbers) == len(value) else None
+            numbers = cast("tuple[Attribute, ...]", value.data)
+            texts = [str(n.data) for n in numbers if isinstance(n, IntAttr)]
+            return f"[{', '.join(texts)}]" if len(texts) == len(numbers) else None
         case _:
             return None
 

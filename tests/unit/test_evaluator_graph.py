@@ -275,6 +275,32 @@ def test_comparing_names_the_first_result_that_differs() -> None:
     assert "inputs x: [" in str(difference)
 
 
+WEIGHTS = """
+dlcb.graph.func @weights(%w: tensor<[3], f32> weight "w") {
+  %v = dlcb.graph.exp %w : (tensor<[3], f32>) -> tensor<[3], f32>
+  dlcb.graph.return %v : !dlcb.graph.tensor<[3], f32>
+}
+dlcb.graph.func @main(%x: tensor<[n, 3], f32> input "x", %v: tensor<[3], f32> weight "w|exp")
+    attributes {dlcb.derived = {"w|exp" = 0}} {
+  %y = dlcb.graph.mul %x, %v : (tensor<[n, 3], f32>, tensor<[3], f32>) -> tensor<[n, 3], f32>
+  dlcb.graph.return %y : !dlcb.graph.tensor<[n, 3], f32>
+}
+"""
+DIRECT = """
+dlcb.graph.func @main(%x: tensor<[n, 3], f32> input "x", %w: tensor<[3], f32> weight "w") {
+  %v = dlcb.graph.exp %w : (tensor<[3], f32>) -> tensor<[3], f32>
+  %y = dlcb.graph.mul %x, %v : (tensor<[n, 3], f32>, tensor<[3], f32>) -> tensor<[n, 3], f32>
+  dlcb.graph.return %y : !dlcb.graph.tensor<[n, 3], f32>
+}
+"""
+
+
+@pytest.mark.parametrize("texts", [(DIRECT, WEIGHTS), (WEIGHTS, DIRECT), (WEIGHTS, WEIGHTS)])
+def test_derived_weights_are_computed_from_the_given_ones(texts: tuple[str, str]) -> None:
+    before, after = map(parse, texts)
+    assert compare(before, after) is None
+
+
 def test_comparing_looks_for_sizes_that_the_function_accepts() -> None:
     text = DOUBLE.replace("%x: tensor<[n, 3], f32>", '%w: tensor<[m, 3], f32> input "w", %x: tensor<[n, 3], f32>')
     text = text.replace("%y = dlcb.graph.add %x, %x", "%y = dlcb.graph.add %x, %w")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.errors import UnsupportedError, UserError
-from dlcb.evaluator.graph import run
+from dlcb.evaluator.graph import run, run_program
+from dlcb.lowering import pipeline
 from dlcb.tests.unit.op_samples import OP, REFUSALS, SAMPLES, Refusal, Sample, differs, result_type
 
 SIMPLE = [s for s in SAMPLES if s.op.FAMILY != "composite"]
@@ -40,6 +42,16 @@ def test_the_evaluator_asks_for_composites_to_be_decomposed(sample: Sample) -> N
     module.verify()
     with pytest.raises(UnsupportedError, match=r"model\.py:12: .* `simplify`"):
         run(main_of(module), sample.arrays)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.name)
+def test_the_coordinate_kernels_compute_what_torch_computes(sample: Sample) -> None:
+    module = sample.module()
+    element = result_type(module)
+    pipeline.run(module, Context(), until="coordinates")
+    (actual,) = run_program(module, dict(zip(main_of(module).names, sample.arrays, strict=True)))
+    difference = differs(actual, sample.expected(), element)
+    assert difference is None, difference
 
 
 def assert_names(values: tuple[int, ...], text: str) -> None:
