@@ -51,9 +51,9 @@ def _short_text(value: Attribute) -> str | None:
         case DimsAttr():
             return f"[{', '.join(map(str, value.dims))}]"
         case ArrayAttr():
-            numbers = cast("tuple[Attribute, ...]", value.data)
-            texts = [str(n.data) for n in numbers if isinstance(n, IntAttr)]
-            return f"[{', '.join(texts)}]" if len(texts) == len(numbers) else None
+            if not all(isinstance(v, IntAttr) for v in value):
+                return None
+            return f"[{', '.join(str(cast(IntAttr, v).data) for v in value)}]"
         case _:
             return None
 
