@@ -108,7 +108,7 @@ def test_every_tracked_float_has_pythons_value() -> None:
 def test_a_size_keeps_tracked_ints_through_slices_and_sums(eleven: int) -> None:
     size = TrackedSize((eleven, 3))
     assert type((size[:1] + TrackedSize((4,)))[0]) is TrackedInt
-    assert type(((4,) + size)[1]) is TrackedInt
+    assert type((TrackedSize((4,)) + size)[1]) is TrackedInt
     assert expr_of(size.numel()) is mul(3, n)
 
 
