@@ -6,9 +6,10 @@ result are compared with the traced ones, so a wrong rule or handler is found he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from inspect import signature
+from typing import Any, cast
 
 import torch
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -23,7 +24,7 @@ from dlcb.errors import DlcbError, InternalError, UnsupportedError
 from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, views
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import element_of
-from dlcb.frontend.records import Captured, Input, Record, Value
+from dlcb.frontend.records import Captured, Input, Operands, Record, Value
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.generalize import SYMBOLIC
 
@@ -61,6 +62,14 @@ class Imported:
 def import_captured(captured: Captured) -> Imported:
     """The program as IR. Raises `UnsupportedError` for an operation that has no handler."""
     return _Importer(captured).run()
+
+
+def _takes(handler: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        signature(handler).bind(None, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 class _Importer:
@@ -133,8 +142,10 @@ class _Importer:
         except DlcbError:
             raise
         except TypeError as error:
+            if _takes(handler, args, kwargs):
+                raise
             raise UnsupportedError(f"{record.op}: {record.line}: {error}") from error
-        results = built if isinstance(built, tuple) else (built,)
+        results = cast(tuple[SSAValue | None, ...], built) if isinstance(built, tuple) else (built,)
         for value, result in zip(record.results, results, strict=True):
             if result is not None:
                 self._place(record, value, result)
@@ -165,7 +176,7 @@ class _Importer:
             return self._literal(self._expr(operand))
         if isinstance(operand, Ratio):
             return Ratio(self._expr(operand.numerator), operand.denominator)
-        return tuple(map(self._operand, operand)) if isinstance(operand, tuple) else operand
+        return tuple(map(self._operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
     def _value(self, value: Value) -> SSAValue:
         found = self._values.get(value)

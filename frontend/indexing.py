@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, cast
 
 import torch
 
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
 from dlcb.frontend.trace import Handler, Trace
 from dlcb.frontend.tracked import pinned, traced
@@ -37,7 +38,7 @@ def _slice(source: torch.Tensor, dim: int, start: int, end: int | None, step: in
 
 def _index_items(trace: Trace, index: Any, rank: int) -> list[Any]:
     """The index with an ellipsis written out and lists as tensors."""
-    items = [_index_item(trace, i) for i in (index if isinstance(index, tuple) else (index,))]
+    items = [_index_item(trace, i) for i in (cast(Operands, index) if isinstance(index, tuple) else (index,))]
     ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
     if ellipses:
         taken = sum(_dims_taken(item) for item in items)
@@ -49,7 +50,7 @@ def _index_items(trace: Trace, index: Any, rank: int) -> list[Any]:
 def _index_item(trace: Trace, item: Any) -> Any:
     if isinstance(item, bool):
         raise UnsupportedError(f"indexing with {item}: {source_line()}")
-    if item is None or item is Ellipsis or isinstance(item, (int, slice)):
+    if item is None or item is Ellipsis or isinstance(item, int) or type(item) is slice:
         return item
     if isinstance(item, torch.Tensor):
         return trace.fake(item)
@@ -166,17 +167,12 @@ def _pieces(trace: Trace, source: torch.Tensor, dim: int, bounds: list[int]) -> 
 def _split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
     source, dim = _source_and_dim(trace, args, kwargs, 2)
     size = _argument(args, kwargs, 1, ("split_size", "split_sizes", "split_size_or_sections"), None)
-    func(source, traced_list(size), dim)
-    if isinstance(size, (tuple, list)):
-        bounds = [0]
-        for part in size:
-            bounds.append(bounds[-1] + part)
-        return _pieces(trace, source, dim, bounds)
-    return _split_evenly(trace, source, dim, size)
-
-
-def traced_list(size: Any) -> Any:
-    return [traced(s) for s in size] if isinstance(size, (tuple, list)) else traced(size)
+    if not isinstance(size, (tuple, list)):
+        func(source, traced(size), dim)
+        return _split_evenly(trace, source, dim, size)
+    parts: list[int] = list(cast(Operands, size))
+    func(source, [traced(part) for part in parts], dim)
+    return _pieces(trace, source, dim, list(accumulate(parts, initial=0)))
 
 
 def _split_evenly(trace: Trace, source: torch.Tensor, dim: int, size: int) -> tuple[torch.Tensor, ...]:

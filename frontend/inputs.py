@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -14,7 +14,7 @@ from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
 
 Dynamic = str | bool | Mapping[str, Any]
-"""`"auto"`, `False`, or which dims may vary: `{"x": {0: "batch"}}`; dims of one symbol name are equal."""
+"""`"auto"`, `False`, or which dims may vary: `{"x": {0: "batch", 1: None}}`; dims of one name are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ def _parameters(program: Callable[..., Any]) -> list[tuple[str, bool]]:
 
 def _name(path: list[Any], parameters: list[tuple[str, bool]]) -> str:
     is_keyword, first, *rest = path
+    words: list[Any]
     if is_keyword:
         words = [first]
     elif first < len(parameters) and not parameters[first][1]:
@@ -123,8 +124,10 @@ def named_dims(arguments: Arguments, dynamic: Dynamic) -> dict[str, list[str]]:
             known = [name for name, leaf in leaves.items() if leaf.symbols]
             raise UserError(f"dynamic names '{argument}'; the arguments with sizes are {known}")
         symbols = leaves[argument].symbols
-        for dim, name in dims.items() if isinstance(dims, Mapping) else [(0, dims)]:
+        named = cast(Mapping[int, Any], dims) if isinstance(dims, Mapping) else {0: dims}
+        for dim, name in named.items():
             if not -len(symbols) <= dim < len(symbols):
                 raise UserError(f"dynamic names dim {dim} of '{argument}', which has {len(symbols)} dims")
-            groups.setdefault(str(name), []).append(symbols[dim])
+            symbol = symbols[dim]
+            groups.setdefault(name if isinstance(name, str) else symbol, []).append(symbol)
     return groups

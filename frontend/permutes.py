@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
+from dlcb.frontend.records import Operands
 from dlcb.frontend.trace import Handler, Trace
 from dlcb.frontend.tracked import pinned
 
@@ -25,7 +26,7 @@ def _reversed(rank: int) -> list[int]:
 
 
 def _listed(rank: int, *dims: Any) -> list[int]:
-    listed = dims[0] if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+    listed: Operands = cast(Operands, dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     return [d + rank if d < 0 else d for d in listed]
 
 

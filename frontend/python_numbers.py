@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from dlcb.frontend.torch_private import FakeTensor
@@ -62,12 +63,17 @@ _PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.item
 
 
 @contextmanager
-def tracking_python_numbers() -> Iterator[None]:
+def tracking_python_numbers() -> Generator[None]:
     """`range` and `math` pin tracked numbers inside, and `len` of a tensor is one."""
-    vars(builtins).update(range=_Range, len=_tracking_len)
-    vars(math).update(_PINNING)
+    _replace(builtins, {"range": _Range, "len": _tracking_len})
+    _replace(math, _PINNING)
     try:
         yield
     finally:
-        vars(builtins).update(range=_range, len=_len)
-        vars(math).update(_FUNCTIONS)
+        _replace(builtins, {"range": _range, "len": _len})
+        _replace(math, _FUNCTIONS)
+
+
+def _replace(module: ModuleType, functions: Mapping[str, Any]) -> None:
+    for name, function in functions.items():
+        setattr(module, name, function)

@@ -7,12 +7,14 @@ A record is one ATen operation at the boundary of torch's C functions. Its opera
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import torch
 
 from dlcb.frontend.torch_private import TreeSpec
 from dlcb.frontend.tracker import Check
+
+Operands: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -45,7 +47,7 @@ class Record:
 
 
 def _text(operand: Any) -> str:
-    return f"({', '.join(map(_text, operand))})" if isinstance(operand, tuple) else str(operand)
+    return f"({', '.join(map(_text, cast(Operands, operand)))})" if isinstance(operand, tuple) else str(operand)
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
 """Checks that do not matter: the program is the same whatever the answer to the comparison was.
 
 `q_len > 1 and mask is None` asks for a length though the mask decides. Every comparison is answered the other way once,
-line by line; if the records stay the same, its checks go. If they change, the program may still be the same where
-the answer really is the other one: an `expand` to the same size at batch 1. So where a check fails for few values of a size,
-the program runs at these values by both answers, and if the runs agree there, the check lets these values pass.
+line by line; if the records stay the same, its checks go. If they change, the program may still be the same where the
+answer really is the other one: an `expand` to the same size at batch 1. So where a check fails for few values of a
+size, the program runs at these values by both answers, and if the runs agree there, the check lets these values pass.
 """
 
 from __future__ import annotations

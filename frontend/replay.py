@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import InternalError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.records import Captured, Record, Value
+from dlcb.frontend.records import Captured, Operands, Record, Value
 from dlcb.frontend.tracker import Ratio
 
 
@@ -66,7 +66,7 @@ class _Replayer:
             return evaluate(operand, self._sizes)
         if isinstance(operand, Ratio):
             return evaluate(operand.numerator, self._sizes) / operand.denominator
-        return tuple(map(self.operand, operand)) if isinstance(operand, tuple) else operand
+        return tuple(map(self.operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
 
 def _slice(x: torch.Tensor, dim: int, start: int, end: int | None, step: int = 1) -> torch.Tensor:
@@ -75,6 +75,10 @@ def _slice(x: torch.Tensor, dim: int, start: int, end: int | None, step: int = 1
 
 def _index(indices: tuple[torch.Tensor | None, ...]) -> tuple[Any, ...]:
     return tuple(slice(None) if i is None else i for i in indices)
+
+
+def _indexed(x: torch.Tensor, indices: tuple[torch.Tensor | None, ...]) -> torch.Tensor:
+    return x[_index(indices)]
 
 
 def _index_put(x: torch.Tensor, indices: tuple[torch.Tensor | None, ...], values: torch.Tensor) -> torch.Tensor:
@@ -89,11 +93,9 @@ def _to(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "slice": _slice,
-    "index": lambda x, indices: x[_index(indices)],
+    "index": _indexed,
     "index_put": _index_put,
     "to": _to,
-    "slice_scatter": lambda x, src, dim, *bounds: torch.slice_scatter(x, src, dim, *bounds),
-    "select_scatter": torch.select_scatter,
 }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.frontend.inputs import read_arguments
-from dlcb.frontend.records import Captured, Record, Value, Weight
+from dlcb.frontend.records import Captured, Operands, Record, Value, Weight
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.tracker import Ratio
@@ -66,7 +66,7 @@ class _Canonical:
         result = record.results[0]
         same = isinstance(first, Value) and first.shape == result.shape and first.dtype == result.dtype
         if self._sizes is not None and same and record.op in _IDENTITY_AT_EQUAL_SIZES:
-            self._names[result] = self._names[first]
+            self._names[result] = self._key(first)
             return
         key = (record.op, self._key(record.args), [(k, self._key(v)) for k, v in sorted(record.kwargs.items())])
         for place, value in enumerate(record.results):
@@ -77,7 +77,7 @@ class _Canonical:
         if isinstance(operand, Value):
             return self._names[operand]
         if isinstance(operand, tuple):
-            return tuple(map(self._key, operand))
+            return tuple(map(self._key, cast(Operands, operand)))
         if self._sizes is not None and isinstance(operand, Expr):
             return evaluate(operand, self._sizes)
         if self._sizes is not None and isinstance(operand, Ratio):
@@ -89,4 +89,4 @@ def _weight_name(weight: Weight) -> Any:
     if weight.kind != "constant":
         return weight.name
     data = weight.tensor.detach().cpu().contiguous()
-    return data.dtype, tuple(data.shape), bytes(data.reshape(-1).view(torch.uint8).tolist())
+    return data.dtype, tuple(data.shape), data.reshape(-1).view(torch.uint8).numpy().tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +119,7 @@ class Session:
         raise UnsupportedError(f"the program returns a {type(leaf).__name__}; return the tensors in it")
 
     @contextmanager
-    def _unchanged_modules(self) -> Iterator[None]:
+    def _unchanged_modules(self) -> Generator[None]:
         """Undo what the run assigns to attributes of modules; a tensor there would be state that DLCB does not keep."""
         before = [(module, space, dict(space)) for module in self._modules for space in _spaces(module)]
         try:

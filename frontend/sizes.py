@@ -8,10 +8,10 @@ example's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -92,11 +92,12 @@ def _numbers_of_code(code: CodeType | None, found: set[int]) -> None:
 
 
 def _numbers_in(value: Any, found: set[int]) -> None:
+    items: Iterable[Any] = ()
     if type(value) is int:
         found.add(value)
-    elif type(value) in (tuple, list):
-        for item in value:
-            _numbers_in(item, found)
+    elif isinstance(value, (tuple, list)):
+        items = cast(Sequence[Any], value)
     elif hasattr(value, "to_dict") and hasattr(value, "model_type"):
-        for item in vars(value).values():
-            _numbers_in(item, found)
+        items = cast(dict[str, Any], vars(value)).values()
+    for item in items:
+        _numbers_in(item, found)

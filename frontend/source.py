@@ -31,7 +31,7 @@ def _user_file(code: CodeType) -> str | None:
 
 def source_line() -> str:
     """`model.py:12`, or `?` where no frame is the user's."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         code = frame.f_code
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -12,12 +12,13 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.indexing import INDEXING
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
 from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
+from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
 from dlcb.frontend.trace import Handler, Handlers, Trace, ask
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned
 
 Function = Callable[..., Any]
-Args = tuple[Any, ...]
+Args = Operands
 Kwargs = dict[str, Any]
 
 
@@ -29,12 +30,13 @@ def _shape(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> TrackedS
 
 
 def _size(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    dims = trace.dims(args[0])
+    source, *given = args
+    dim = given[0] if given else kwargs.get("dim")
+    dims = trace.dims(source)
     if dim is None:
         return TrackedSize(dims)
     func(*args, **kwargs)
-    return dims[pinned(dim, "a dimension")]
+    return dims[cast(int, pinned(dim, "a dimension"))]
 
 
 def _numel(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
@@ -100,12 +102,13 @@ def _inplace(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _fill(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-    target, value = trace.fake(args[0]), args[1] if len(args) > 1 else kwargs.get("value", 0)
+    written, *given = args
+    target, value = trace.fake(written), given[0] if given else kwargs.get("value", 0)
     if isinstance(value, torch.Tensor):
         write(trace, target, value)
     else:
         trace.assign(target, trace.perform("full_like", torch.full_like, (target, value), {}))
-    return args[0]
+    return written
 
 
 def _copy(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
@@ -155,8 +158,9 @@ def _tensor(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
         )
     if isinstance(data, (int, float)):
         return _scalar(trace, data, dtype)
-    if isinstance(data, (list, tuple)) and any(type(item) in (TrackedInt, TrackedFloat) for item in data):
-        return trace.perform("stack", torch.stack, ([_scalar(trace, item, dtype) for item in data],), {})
+    items = cast(Operands, data) if isinstance(data, (list, tuple)) else ()
+    if any(type(item) in (TrackedInt, TrackedFloat) for item in items):
+        return trace.perform("stack", torch.stack, ([_scalar(trace, item, dtype) for item in items],), {})
     with private.real_tensors():
         real = func(data, *others, **{**kwargs, "device": "cpu"})
     return trace.fake(real)

@@ -1,13 +1,15 @@
 """The one file that touches API of torch that is not public."""
 
+# pyright: reportPrivateUsage=false, reportAttributeAccessIssue=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import BuiltinFunctionType, CellType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch._C import _is_any_autocast_enabled as is_any_autocast_enabled
@@ -77,7 +79,7 @@ def real_tensors() -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def quiet_fakes() -> Iterator[None]:
+def quiet_fakes() -> Generator[None]:
     """torch logs a traceback for every operation that fake tensors refuse; to capture that is an answer like others."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     before, logger.disabled = logger.disabled, True
@@ -94,7 +96,7 @@ def storage_key(tensor: torch.Tensor) -> int:
 
 def function_named(name: str) -> Callable[..., Any] | None:
     """The C function of this ATen name, as a method of tensors or a function on them."""
-    for place in (torch.Tensor, torch, torch._C._nn):
+    for place in cast(tuple[Any, ...], (torch.Tensor, torch, torch._C._nn)):
         found = getattr(place, name, None)
         if found is not None:
             return found

@@ -8,7 +8,7 @@ functions that are treated on their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -17,7 +17,7 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.functionalize import Memory, State, Step, Storage
 from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, SYNCHRONIZING, aten_name
-from dlcb.frontend.records import Record, Value, Weight, result_dim_symbol
+from dlcb.frontend.records import Operands, Record, Value, Weight, result_dim_symbol
 from dlcb.frontend.source import source_line
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
 from dlcb.frontend.tracker import Comparison, Tracker
@@ -66,8 +66,8 @@ class Trace(private.TorchFunctionMode):
         return handler(self, func, args, kwargs or {})
 
     def run_python(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The body of a Python function of torch's, with the mode on. What it asks of its C namesake, torch hands to the
-        mode under the Python function's name again."""
+        """The body of a Python function of torch's, with the mode on. What it asks of its C namesake, torch hands
+        to the mode under the Python function's name again."""
         namesake = private.c_method(func.__name__) if func in self._running else None
         if namesake is not None:
             return self._handlers.find(namesake)(self, namesake, args, kwargs)
@@ -106,20 +106,20 @@ class Trace(private.TorchFunctionMode):
 
     def fake(self, operand: Any) -> Any:
         """An operand with fakes for real tensors."""
-        kind = type(operand)
+        kind = cast(type[Any], type(operand))
         if kind in _PLAIN or kind is private.FakeTensor:
             return operand
         if isinstance(operand, torch.Tensor):
             return self.weight(operand)
         if kind is tuple or kind is list or kind is TrackedSize:
-            return kind(map(self.fake, operand))
+            return cast(Any, kind(map(self.fake, operand)))
         if kind is slice:
             return slice(self.fake(operand.start), self.fake(operand.stop), self.fake(operand.step))
         return operand
 
     def operand(self, operand: Any) -> Any:
         """An operand as it is recorded."""
-        kind = type(operand)
+        kind = cast(type[Any], type(operand))
         if kind in _PLAIN:
             return operand
         if kind is private.FakeTensor:
@@ -129,7 +129,7 @@ class Trace(private.TorchFunctionMode):
         if kind is TrackedFloat:
             return operand.ratio
         if isinstance(operand, (tuple, list)):
-            return tuple(map(self.operand, operand))
+            return tuple(map(self.operand, cast(Operands, operand)))
         return operand
 
     def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -202,7 +202,8 @@ class Trace(private.TorchFunctionMode):
                 value = self.emit(name, args, kwargs, result)
                 self._place(result, value, name, args, kwargs, fakes)
             return
-        tensors = [r for r in result if isinstance(r, torch.Tensor)] if isinstance(result, (tuple, list)) else []
+        several = cast(Operands, result) if isinstance(result, (tuple, list)) else ()
+        tensors = [r for r in several if isinstance(r, torch.Tensor)]
         if tensors:
             values = tuple(map(self.new_value, tensors))
             self.records.append(Record(name, args, kwargs, values, self.line))

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Self, SupportsIndex
+from itertools import repeat
+from typing import Any, Self, SupportsIndex, cast
 
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, mod, mul, sub, sym
 from dlcb.frontend.tracker import Ratio, Tracker
@@ -60,7 +61,7 @@ def _arithmetic(compute: Callable[[int, int], int], build: Callable[[Expr, Expr]
         if isinstance(other, float):
             return getattr(_as_float(a, self.tracker), name)(_as_float(b, self.tracker))
         if name == "__mul__" and isinstance(other, (list, tuple, str, bytes)):
-            return other * self.pin("repetition")
+            return cast(Any, other) * self.pin("repetition")
         return NotImplemented
 
     return operator
@@ -150,8 +151,8 @@ class TrackedInt(int):
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if type(other) is int and 0 <= other <= 4 and modulus is None:
-            return math.prod([self] * other)
-        return pow(self.pin("a power"), pinned(other, "a power"), modulus)
+            return math.prod(repeat(self, other))
+        return cast(Any, pow(self.pin("a power"), pinned(other, "a power"), modulus))
 
     def __truediv__(self, other: Any) -> Any:
         return _as_float(self, self.tracker) / other if isinstance(other, (int, float)) else NotImplemented
@@ -371,7 +372,7 @@ class TrackedSize(tuple[int, ...]):
         return math.prod(self)
 
     def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
+        found = cast(Any, super().__getitem__(index))
         return TrackedSize(found) if isinstance(index, slice) else found
 
     def __add__(self, other: Any) -> TrackedSize:

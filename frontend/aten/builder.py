@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 from xdsl.dialects.builtin import UnitAttr
@@ -24,6 +24,7 @@ from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import compute_type, f64, i1, is_float
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.aten.dtypes import DTYPE_OF, element_of
+from dlcb.frontend.aten.table import several
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.graph_builder import int_list
 
@@ -117,8 +118,7 @@ class Builder:
         """Sorted axes; none given means all."""
         if dims is None or dims == ():
             return tuple(range(rank))
-        listed = dims if isinstance(dims, (tuple, list)) else (dims,)
-        return tuple(sorted(self.axis(d, rank) for d in listed)) if rank else ()
+        return tuple(sorted(self.axis(d, rank) for d in several(dims))) if rank else ()
 
     # Ops
 
@@ -141,7 +141,7 @@ class Builder:
         if issubclass(kind, Comparison):
             wide = next(self.like(o) for o in operands if isinstance(o, SSAValue))
         values = [o if isinstance(o, SSAValue) else self.number(o, wide) for o in operands]
-        return self.make(kind, values, element)
+        return self.make(cast(type[GraphOp], kind), values, element)
 
     def apply(self, kind: type[GraphOp], *operands: SSAValue, element: Attribute | None = None) -> SSAValue:
         """An elementwise op of another class."""
@@ -159,11 +159,11 @@ class Builder:
     def truth(self, value: SSAValue) -> SSAValue:
         """Whether an element is not zero."""
         element = type_of(value).element
-        return value if element == i1 else self.make(SIMPLE["ne"], [value, self.number(0, element)], i1)  # pyright: ignore[reportArgumentType]
+        return value if element == i1 else self.call("ne", value, 0, element=i1)
 
     def number(self, value: Number, element: Attribute) -> SSAValue:
         """A number as a tensor of rank 0."""
-        key = (value, type(value), element)
+        key: tuple[Any, Attribute] = ((type(value), value), element)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = self._number(value, element)

@@ -10,15 +10,15 @@ from xdsl.ir import Attribute, SSAValue
 from dlcb.dialects.graph.creation import IotaOp
 from dlcb.dialects.shape.expr import Expr, ExprLike, ceildiv, sub
 from dlcb.dialects.types import f64, i1, i64, is_float
-from dlcb.frontend.aten.builder import Builder, Number
+from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import rounded
-from dlcb.frontend.aten.table import Table, listed
+from dlcb.frontend.aten.table import Table, listed, several
 from dlcb.frontend.tracker import Ratio
 
 TABLE = Table()
 
 
-def filled(i: Builder, sizes: tuple[Any, ...], value: Any) -> SSAValue:
+def filled(i: Builder, sizes: tuple[Any, ...], value: Operand) -> SSAValue:
     """A tensor of one number, or of one element."""
     if isinstance(value, SSAValue):
         return i.expand(i.cast(value, i.element), sizes)
@@ -39,7 +39,7 @@ def ones(i: Builder, *size: Any, dtype: torch.dtype | None = None) -> SSAValue:
 
 @TABLE.handles("full")
 def full(i: Builder, size: Any, fill_value: Any, *, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, size if isinstance(size, tuple) else (size,), fill_value)
+    return filled(i, several(size), fill_value)
 
 
 @TABLE.handles("zeros_like", "empty_like")
@@ -69,7 +69,7 @@ def new_ones(i: Builder, self: SSAValue, *size: Any, dtype: torch.dtype | None =
 
 @TABLE.handles("new_full")
 def new_full(i: Builder, self: SSAValue, size: Any, fill_value: Any, *, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, size if isinstance(size, tuple) else (size,), fill_value)
+    return filled(i, several(size), fill_value)
 
 
 @TABLE.handles("scalar_tensor")

@@ -12,7 +12,7 @@ from dlcb.dialects.graph.elementwise import GeluOp, GeluTanhOp, IsNanOp, ReluOp,
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.types import bf16, compute_type, f16, i1, is_float
-from dlcb.frontend.aten.builder import Builder, Operand
+from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import element_of, promoted, rounded
 from dlcb.frontend.aten.table import Table
 from dlcb.frontend.tracker import Ratio
@@ -45,7 +45,7 @@ def scaled(i: Builder, value: Operand, factor: Any) -> Operand:
     return i.call("mul", value, factor, element=compute_type(i.element))
 
 
-def _python_type(value: Any) -> type:
+def _python_type(value: Number) -> type[int | float]:
     if isinstance(value, Ratio):
         return float
     return int if isinstance(value, Expr) else type(value)

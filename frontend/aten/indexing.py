@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
@@ -13,7 +12,7 @@ from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast, const
 from dlcb.dialects.types import i1, i64
-from dlcb.frontend.aten.builder import Builder
+from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -126,7 +125,7 @@ def index_copy(i: Builder, self: SSAValue, dim: int, index: SSAValue, source: SS
 
 
 @TABLE.handles("index_fill")
-def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Any) -> SSAValue:
+def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Operand) -> SSAValue:
     axis = i.axis(dim, rank_of(self))
     sizes = list(i.sizes(self))
     sizes[axis] = product(i.sizes(index))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import torch
 from xdsl.dialects.builtin import IntAttr
@@ -67,7 +67,7 @@ def _enter_extremum(name: str, kind: type[Reduce], elementwise: str) -> None:
     def extremum(i: Builder, self: SSAValue, dim: Any = None, keepdim: bool = False) -> Any:
         """Of a whole tensor, along a dim (values and indices), or of two tensors."""
         if isinstance(dim, SSAValue):
-            return i.call(elementwise, self, dim)
+            return i.call(elementwise, self, cast(SSAValue, dim))
         if dim is None:
             return _reduced(i, kind, self, None, False)
         return _reduced(i, kind, self, dim, keepdim), None

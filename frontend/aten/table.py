@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 
 class Table(dict[str, Callable[..., Any]]):
@@ -20,10 +20,15 @@ class Table(dict[str, Callable[..., Any]]):
 
 def listed(items: tuple[Any, ...]) -> tuple[Any, ...]:
     """ATen takes a list either as one argument or spread over several."""
-    return tuple(items[0]) if len(items) == 1 and isinstance(items[0], (tuple, list)) else items
+    return several(items[0]) if len(items) == 1 else items
 
 
 def spread(value: Any, count: int) -> tuple[Any, ...]:
     """One number for all spatial dims, or one for each."""
-    items = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    items = several(value)
     return items * count if len(items) == 1 else items
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """The items of a list, or the one thing."""
+    return tuple(cast(Sequence[Any], value)) if isinstance(value, (tuple, list)) else (value,)

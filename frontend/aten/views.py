@@ -14,7 +14,7 @@ from dlcb.dialects.graph.view import ConcatOp, FlipOp, InsertOp, PadOp, product
 from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, ceildiv, const, floordiv, maximum, minimum, sub
 from dlcb.dialects.types import i1, is_float
 from dlcb.frontend.aten.builder import Builder
-from dlcb.frontend.aten.table import Table, listed
+from dlcb.frontend.aten.table import Table, listed, several
 from dlcb.passes.graph_builder import int_list
 
 TABLE = Table()
@@ -176,8 +176,8 @@ def select(i: Builder, self: SSAValue, dim: int, index: Any) -> SSAValue:
 
 
 def slice_bounds(i: Builder, whole: Expr, start: Any, end: Any, step: int) -> tuple[Expr, Expr]:
-    """Start and size of a slice as Python clamps it. Literal bounds are clamped whatever the size; for a bound that is an
-    expression the trace says whether it is clamped, and that is required."""
+    """Start and size of a slice as Python clamps it. Literal bounds are clamped whatever the size; for a bound that is
+    an expression the trace says whether it is clamped, and that is required."""
     literal = not isinstance(start, Expr) and not isinstance(end, Expr)
     first = i.wrapped(start or 0, whole, "start of a slice")
     last = whole if end is None else i.wrapped(end, whole, "end of a slice")
@@ -252,8 +252,7 @@ def roll(i: Builder, self: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
     if dims == ():
         sizes = i.sizes(self)
         return i.reshape(roll(i, flatten(i, self), shifts, 0), sizes)
-    amounts = shifts if isinstance(shifts, tuple) else (shifts,)
-    for amount, dim in zip(amounts, dims if isinstance(dims, tuple) else (dims,), strict=True):
+    for amount, dim in zip(several(shifts), several(dims), strict=True):
         self = _rolled(i, self, amount, i.axis(dim, rank_of(self)))
     return self
 
@@ -322,7 +321,8 @@ def _cut(i: Builder, self: SSAValue, axis: int, low: Any, high: Any) -> tuple[SS
     if any(not isinstance(n, int) or n != 0 for n in less):
         start = sub(0, less[0])
         self = i.slice(self, axis, start, add(i.sizes(self)[axis], add(less[0], less[1])))
-    return self, *(0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))
+    more_low, more_high = (0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))
+    return self, more_low, more_high
 
 
 @TABLE.handles("pixel_shuffle")
