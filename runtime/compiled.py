@@ -154,7 +154,7 @@ class CompiledModel:
     # What a user asks
 
     def dimensions(self) -> dict[str, str]:
-        """Each dim of each input: `x.0` → `free as x_0`, `pinned to 64 by linear: model.py:12`, …"""
+        """Each dim of each input: `x.shape[0]` → `free as x_0`, `pinned to 64 by linear: model.py:12`, …"""
         return dict(self._report.dimensions)
 
     def explain(self) -> str:

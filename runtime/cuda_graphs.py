@@ -16,7 +16,7 @@ class CudaGraphDriver:
     and nothing in the pool is read after the replay that wrote it, but for what the replay's own copies read."""
 
     def __init__(self, device: torch.device) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
+        self._pool = torch.cuda.MemPool()  # holds the pool open while no graph of it is alive
         self._side = torch.cuda.Stream(device)
 
     def caller_records(self) -> bool:
@@ -27,7 +27,7 @@ class CudaGraphDriver:
         current = torch.cuda.current_stream(self._side.device)
         self._side.wait_stream(current)
         with torch.cuda.stream(self._side):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            graph.capture_begin(pool=self._pool.id, capture_error_mode="thread_local")
             try:
                 body(self._side.cuda_stream)
             finally:
