@@ -103,7 +103,9 @@ def kernel_rows(kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout 
     return Numbering(elements, outer, inner, outputs, buffers).finish()
 
 
-def _domain(kernel: KernelOp, yielded: Sequence[SSAValue], reduction: Reduce | None, sizes: DefinedSizes) -> tuple[Expr, ...]:
+def _domain(
+    kernel: KernelOp, yielded: Sequence[SSAValue], reduction: Reduce | None, sizes: DefinedSizes
+) -> tuple[Expr, ...]:
     if reduction is not None:
         return sizes.of(reduction.operands[0])
     if 0 in kernel.written_over:
@@ -113,7 +115,9 @@ def _domain(kernel: KernelOp, yielded: Sequence[SSAValue], reduction: Reduce | N
     return sizes.of(yielded[0])
 
 
-def _place(value: SSAValue, domain: tuple[Expr, ...], coords: tuple[Expr, ...], axes: set[int], elements: Elements) -> tuple[Expr, ...]:
+def _place(
+    value: SSAValue, domain: tuple[Expr, ...], coords: tuple[Expr, ...], axes: set[int], elements: Elements
+) -> tuple[Expr, ...]:
     """The coordinates of a result: those of the domain, or those outside the row, with reduced dims as 0 or gone."""
     shape = elements.of(value)
     if shape == domain and not _is_reduced(value, axes, len(domain)):
@@ -133,7 +137,9 @@ def _fresh(value: SSAValue, buffer: int, elements: Elements, place: tuple[Expr, 
     return Output(node, buffer, _offset(place, type_of(value).layout, elements.of(value), elements))
 
 
-def _written(value: SSAValue, base: int, elements: Elements, coords: tuple[Expr, ...], layouts: Sequence[Layout | None]) -> Output:
+def _written(
+    value: SSAValue, base: int, elements: Elements, coords: tuple[Expr, ...], layouts: Sequence[Layout | None]
+) -> Output:
     """The store of an op that writes into its base: only the elements of its source."""
     op = value.owner
     assert isinstance(op, (InsertOp, PutOp))
@@ -241,5 +247,3 @@ class CoordinatesPass(ModulePass):
         for func in functions(op):
             lowering.run(func)
         mark_stage(op, "coordinates")
-
-

@@ -71,7 +71,9 @@ class _Cutter:
                 self.partition.add(op, None)
             else:
                 self.place(op)
-        self.order_writes()
+            if op in self.in_place:
+                for unit in self.reading_units(op):
+                    self.partition.must_precede(unit, self.partition.unit_of[op])
         self.rebuild()
 
     def place(self, op: GraphOp) -> None:
@@ -97,11 +99,16 @@ class _Cutter:
                     self.draw_in(other, home, op)
 
     def candidates(self, op: GraphOp, writes: bool) -> list[Group]:
-        """The kernels that make operands of the op, the latest first; for an op that writes in place, none that makes or reads what it overwrites."""
+        """The kernels that make operands of the op, the latest first; for an op that writes in place, none that makes what it overwrites, or that what
+        reads it waits for."""
         units = {self.partition.groups[u] for u in self.partition.units_read(op)}
         if writes:
-            base = op.operands[0]
-            units = {g for g in units if base not in g.results() and not self.partition.users(base) & set(g.ops)}
+            readers = self.reading_units(op)
+            units = {
+                g
+                for g in units
+                if op.operands[0] not in g.results() and not any(r is g or self.partition.waits(r, g) for r in readers)
+            }
         return sorted((g for g in units if g.space is not None), key=lambda g: -g.id)
 
     def draw_in(self, other: Group, home: Group, op: GraphOp) -> None:
@@ -119,13 +126,10 @@ class _Cutter:
         self.partition.merge(home, other)
         home.space = reader
 
-    def order_writes(self) -> None:
-        """What reads a base must come before what overwrites it."""
-        for op in self.in_place:
-            writer = self.partition.unit_of[op]
-            for reader in self.readers(op.operands[0]):
-                if reader is not op and reader in self.partition.unit_of:
-                    self.partition.must_precede(self.partition.unit_of[reader], writer)
+    def reading_units(self, op: GraphOp) -> list[Group]:
+        """The units that read what `op` overwrites, and so must come before it. All stand already: later readers were given a copy."""
+        unit_of = self.partition.unit_of
+        return [unit_of[r] for r in self.readers(op.operands[0]) if r is not op and r in unit_of]
 
     def readers(self, value: SSAValue) -> list[Operation]:
         found: list[Operation] = []

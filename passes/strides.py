@@ -6,6 +6,7 @@
 * An input may lie in memory anyhow: its strides are symbols, read at launch.
 * A view that a library routine or the caller needs is one where its strides allow: it gets them, and no memory. Other views are left without a layout: the
   kernels that read through them need none.
+* What is written into an argument lies as the argument does.
 * All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the vendor's tensor-core
   routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about order, so sizes may stay unknown). Results of the function are contiguous.
 """
@@ -31,6 +32,7 @@ from dlcb.dialects.shape.expr import add
 from dlcb.dialects.shape.system import Source
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.functions import functions, set_system, system_of
+from dlcb.passes.fusion.updates import plan_updates, written_arguments
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 from dlcb.passes.weights import NAME as WEIGHTS
@@ -77,6 +79,8 @@ class _Layouts:
         self.func = func
         self.system = system_of(func)
         self.sizes = DefinedSizes.from_system(self.system)
+        plan_updates(func)
+        self.written = written_arguments(func)
         self.channels_last = channels_last_values(self.func)
         self.needed = needs_memory(self.func)
         self.returned = set(self.func.returned.operands)
@@ -93,6 +97,9 @@ class _Layouts:
 
     def assign_result(self, op: GraphOp) -> None:
         result = op.results[0]
+        if result in self.written:
+            self.give(result, type_of(self.written[result]).layout)
+            return
         if op.FAMILY == "view":
             layout = self.view_layout(op)
             if layout is not None:

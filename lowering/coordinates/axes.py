@@ -31,8 +31,10 @@ def linear_form(offset: Expr, axes: frozenset[str]) -> Linear:
     extra: list[tuple[int, tuple[Expr, ...]]] = []
     for coefficient, atoms in offset.terms:
         moving = [a for a in atoms if not a.free.isdisjoint(axes)]
-        if len(moving) == 1 and moving[0].op == "symbol" and not any(
-            n.startswith("$") for a in atoms if a is not moving[0] for n in a.free
+        if (
+            len(moving) == 1
+            and moving[0].op == "symbol"
+            and not any(n.startswith("$") for a in atoms if a is not moving[0] for n in a.free)
         ):
             name = moving[0].name
             factor = from_terms([(coefficient, tuple(a for a in atoms if a is not moving[0]))])
@@ -52,9 +54,7 @@ def merge(axes: Sequence[Axis], forms: Iterable[Linear], fixed: frozenset[str]) 
             continue
         if merged and axis.name not in fixed and merged[-1].name not in fixed:
             outer = merged[-1]
-            if all(
-                f.strides.get(outer.name, ZERO) is mul(f.strides.get(axis.name, ZERO), axis.size) for f in forms
-            ):
+            if all(f.strides.get(outer.name, ZERO) is mul(f.strides.get(axis.name, ZERO), axis.size) for f in forms):
                 merged[-1] = Axis(axis.name, mul(outer.size, axis.size))
                 continue
         merged.append(axis)

@@ -163,7 +163,9 @@ class Elements(ElementBuilder):
         element: Attribute,
     ) -> Node:
         if len(axes) != len(self.row):
-            raise InternalError(f"coordinates: a reduction over {len(axes)} axes in a kernel whose row has {len(self.row)}")
+            raise InternalError(
+                f"coordinates: a reduction over {len(axes)} axes in a kernel whose row has {len(self.row)}"
+            )
         source = self.cast(body(self.row), element)
         start = self.constant(initial, element)
         free = source.free - frozenset(name for r in self.row for name in r.free)
@@ -192,7 +194,9 @@ class Elements(ElementBuilder):
         if not names:
             return self.call(function, start, source) if function == "maximum" else source
         wide = tuple(e for e in extents if e != 1)
-        return self._node("loop", element, (source,), (function, start.attr, wide, tuple(names)), source.free - set(names))
+        return self._node(
+            "loop", element, (source,), (function, start.attr, wide, tuple(names)), source.free - set(names)
+        )
 
     def _free_of(self, expr: Expr) -> frozenset[str]:
         free = frozenset(n for n in expr.free if n.startswith("$"))

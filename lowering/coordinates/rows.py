@@ -49,7 +49,14 @@ class KernelRows:
 class Numbering:
     """Turns nodes into rows."""
 
-    def __init__(self, elements: Elements, outer: Sequence[Axis], row: Sequence[Axis], outputs: Sequence[Output], buffers: Sequence[str]):
+    def __init__(
+        self,
+        elements: Elements,
+        outer: Sequence[Axis],
+        row: Sequence[Axis],
+        outputs: Sequence[Output],
+        buffers: Sequence[str],
+    ):
         self.elements = elements
         self.buffers = tuple(buffers)
         self.outputs = outputs
@@ -190,9 +197,15 @@ class Numbering:
             strides, extra = self.place(offset)
             return self.shared("access", buffer, strides, extra, guard, element)
         if node.op == "reduce":
-            function, initial = node.attr
-            return self.shared("reduce", function, initial, self.node(node.args[0]), element)
+            return self._reduce(node, element)
         return self._loop(node, element)
+
+    def _reduce(self, node: Node, element: str) -> int:
+        function, initial = node.attr
+        source = self.node(node.args[0])
+        if self.row:
+            return self.shared("reduce", function, initial, source, element)
+        return self.shared("scalar", function, (self.shared("constant", initial, element), source), element)
 
     def _loop(self, node: Node, element: str) -> int:
         function, initial, extents, names = node.attr
@@ -222,5 +235,3 @@ def _by_coordinates(e: Expr) -> dict[tuple[Expr, ...], Expr]:
         moving = tuple(a for a in atoms if any(n.startswith("$") for n in a.free))
         sums.setdefault(moving, []).append((coefficient, tuple(a for a in atoms if a not in moving)))
     return {moving: from_terms(factors) for moving, factors in sums.items()}
-
-

@@ -120,9 +120,13 @@ class Partition:
         """If `op` joined, would the group wait for something that waits for it?"""
         return any(u != group.id and self._ancestors[u] >> group.id & 1 for u in self.units_read(op))
 
+    def waits(self, group: Group, earlier: Group) -> bool:
+        """Must `group` come after `earlier`?"""
+        return bool(self._ancestors[group.id] >> earlier.id & 1)
+
     def between(self, group: Group, later: Group) -> bool:
         """Does something lie between the two, so that they cannot be one unit?"""
-        if self._ancestors[group.id] >> later.id & 1:
+        if self.waits(group, later):
             return True
         return any(u != group.id and self._ancestors[u] >> group.id & 1 for u in later.before)
 

@@ -56,7 +56,9 @@ class Space:
 ReadAt = tuple[SSAValue, Coords]
 
 
-def reads_at(op: GraphOp, coords: Coords, sizes: Sizes, through: Callable[[SSAValue], GraphOp | None]) -> list[ReadAt] | None:
+def reads_at(
+    op: GraphOp, coords: Coords, sizes: Sizes, through: Callable[[SSAValue], GraphOp | None]
+) -> list[ReadAt] | None:
     """The values that `op` reads for its result at `coords`, with the coordinates there, looking through free ops (`through` gives the free op that makes a
     value); None where coordinates depend on data or on a loop."""
     if isinstance(op, Reduce):

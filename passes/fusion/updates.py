@@ -10,29 +10,56 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.indexing import PutOp
-from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import contiguous, dims_attr, tensor, type_of
 from dlcb.dialects.graph.view import CopyOp, InsertOp
 
 Writer = InsertOp | PutOp
 
 
-def plan_updates(func: FuncOp) -> set[GraphOp]:
-    """Edit the function so that every update is written by ops in place; these ops."""
-    block = func.body.block
-    chosen: list[GraphOp] = []
-    returned = func.returned
+def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
+    """Edit the function so that every update is a chain of writers from the argument; the values that lie in an argument's memory → that argument."""
+    block, returned = func.body.block, func.returned
+    lies_in: dict[SSAValue, SSAValue] = {}
     for i, argument_index in enumerate(returned.updated):
         argument = block.args[argument_index]
         chain = writers(returned.operands[i], argument)
         if chain is None:
-            whole = write_whole(argument, returned.operands[i], returned)
+            value = returned.operands[i]
+            whole = write_whole(argument, value, returned)
             returned.operands[i] = whole.results[0]
+            views = [r for r, a in returned.aliased.items() if a == argument_index]
+            move_views(returned, [len(returned.updated) + r for r in views], value, whole.results[0])
             chain = [whole]
-        chosen += chain
+        lies_in.update((op.results[0], argument) for op in chain)
+    return lies_in
+
+
+def move_views(returned: ReturnOp, places: list[int], value: SSAValue, written: SSAValue) -> None:
+    """Let what is returned at `places` as a view of `value` be a view of `written`, which is equal but lies in the argument."""
+    for place in places:
+        views = views_between(returned.operands[place], value)
+        if views is None:
+            continue
+        moved = written
+        for view in views:
+            again = type(view).create(
+                operands=[moved], result_types=view.result_types, properties=dict(view.properties)
+            )
+            again.location = view.location
+            _insert_before(again, returned)
+            moved = again.results[0]
+        returned.operands[place] = moved
+
+
+def plan_updates(func: FuncOp) -> set[GraphOp]:
+    """Edit the function so that every update is written by ops in place; these ops. A second time changes nothing."""
+    block = func.body.block
+    chosen = [value.owner for value in written_arguments(func) if isinstance(value.owner, GraphOp)]
     for op in block.ops:
         if isinstance(op, PutOp) and op not in chosen:
-            op.operands[0] = copy_before(op.operands[0], op)
+            if not is_own_copy(op.operands[0]):
+                op.operands[0] = copy_before(op.operands[0], op)
             chosen.append(op)
     position = {op: i for i, op in enumerate(block.ops)}
     for op in sorted(chosen, key=position.__getitem__):
@@ -44,11 +71,18 @@ def plan_updates(func: FuncOp) -> set[GraphOp]:
 
 def reads_memory_of(value: SSAValue, base: SSAValue) -> bool:
     """Is the value the base, or a view of it?"""
+    return views_between(value, base) is not None
+
+
+def views_between(value: SSAValue, base: SSAValue) -> list[GraphOp] | None:
+    """The views, from the base on, that make the value of the base; None where something else makes it."""
+    views: list[GraphOp] = []
     while value is not base:
         if not isinstance(value, OpResult) or not isinstance(value.op, GraphOp) or value.op.FAMILY != "view":
-            return False
+            return None
+        views.append(value.op)
         value = value.op.operands[0]
-    return True
+    return views[::-1]
 
 
 def writers(value: SSAValue, argument: SSAValue) -> list[GraphOp] | None:
@@ -64,12 +98,14 @@ def writers(value: SSAValue, argument: SSAValue) -> list[GraphOp] | None:
 
 def write_whole(argument: SSAValue, value: SSAValue, before: Operation) -> GraphOp:
     t = type_of(argument)
-    op = InsertOp.make(
-        [argument, value], [t], starts=dims_attr((0,) * t.rank), steps=dims_attr((1,) * t.rank)
-    )
+    op = InsertOp.make([argument, value], [t], starts=dims_attr((0,) * t.rank), steps=dims_attr((1,) * t.rank))
     op.location = value.op.location if isinstance(value, OpResult) else before.location
     _insert_before(op, before)
     return op
+
+
+def is_own_copy(value: SSAValue) -> bool:
+    return isinstance(value.owner, CopyOp) and value.has_one_use()
 
 
 def copy_before(value: SSAValue, before: Operation) -> SSAValue:
@@ -85,11 +121,7 @@ def spare_late_readers(op: GraphOp, block: Block) -> None:
     position = {o: i for i, o in enumerate(block.ops)}
     here = position[op]
     base = op.operands[0]
-    late = [
-        use
-        for use in list(base.uses)
-        if use.operation is not op and reads_late(use.operation, here, position)
-    ]
+    late = [use for use in list(base.uses) if use.operation is not op and reads_late(use.operation, here, position)]
     if late:
         copy = copy_before(base, min([op, *(u.operation for u in late)], key=position.__getitem__))
         for use in late:
@@ -109,5 +141,3 @@ def _insert_before(op: Operation, before: Operation) -> None:
     block = before.parent_block()
     assert block is not None
     block.insert_op_before(op, before)
-
-
