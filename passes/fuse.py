@@ -22,8 +22,8 @@ from dlcb.dialects.graph.structure import FuncOp, KernelOp, YieldOp
 from dlcb.dialects.graph.types import StridedLayout, type_of
 from dlcb.passes.functions import functions, system_of
 from dlcb.passes.fusion.groups import Group, Partition
-from dlcb.passes.fusion.legality import shared_space, space_of, why_not_absorb, why_not_join
-from dlcb.passes.fusion.space import Space
+from dlcb.passes.fusion.legality import shared_space, space_of, why_not_absorb, why_not_join, why_not_merge
+from dlcb.passes.fusion.space import merged_space
 from dlcb.passes.fusion.updates import plan_updates
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
@@ -96,7 +96,7 @@ class _Cutter:
         elif not writes:
             for other in candidates:
                 if other is not home:
-                    self.draw_in(other, home, op)
+                    self.draw_in(other, home)
 
     def candidates(self, op: GraphOp, writes: bool) -> list[Group]:
         """The kernels that make operands of the op, the latest first; for an op that writes in place, none that makes what it overwrites, or that what
@@ -111,20 +111,12 @@ class _Cutter:
             }
         return sorted((g for g in units if g.space is not None), key=lambda g: -g.id)
 
-    def draw_in(self, other: Group, home: Group, op: GraphOp) -> None:
-        """Merge a second kernel that `op` reads into the one it joined."""
-        a, b = other.space, home.space
-        if a is None or b is None or other.in_place or a.domain != b.domain or (a.axes and b.axes and a.axes != b.axes):
-            return
-        if self.partition.between(other, home):
-            return
-        merged = Space(b.domain, b.axes or a.axes, {**a.places, **b.places})
-        trial = Group(home.id, [*other.ops, *home.ops], merged)
-        reader = shared_space(op, trial, self.partition, self.sizes)
-        if reader is None:
-            return
-        self.partition.merge(home, other)
-        home.space = reader
+    def draw_in(self, other: Group, home: Group) -> None:
+        """Merge a second kernel that an op of `home` reads into it."""
+        if why_not_merge(other, home, self.partition, self.sizes) is None:
+            assert other.space is not None and home.space is not None
+            home.space = merged_space(other.space, home.space)
+            self.partition.merge(home, other)
 
     def reading_units(self, op: GraphOp) -> list[Group]:
         """The units that read what `op` overwrites, and so must come before it. All stand already: later readers were given a copy."""

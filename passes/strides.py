@@ -23,7 +23,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, block_ops
-from dlcb.dialects.graph.contract import ConvolutionOp
+from dlcb.dialects.graph.convolution import Convolution
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import Layout, contiguous, dense, strided, tensor, type_of
@@ -45,7 +45,7 @@ KEEPS_ORDER = frozenset({"elementwise", "window"})
 def wants_channels_last(op: GraphOp) -> bool:
     """Is this a convolution that the vendor computes best channels-last?"""
     return (
-        isinstance(op, ConvolutionOp)
+        isinstance(op, Convolution)
         and type_of(op.results[0]).rank == 4
         and op.result_element in (f16, bf16)
         and op.transposed is None
@@ -149,10 +149,9 @@ class _Layouts:
         return strided(dims, start)
 
     def prepare_convolution(self, op: GraphOp) -> None:
-        """Its input and its weight must lie channels-last; a weight is laid so in `@weights`."""
-        for i in (0, 1):
-            operand = op.operands[i]
-            if type_of(operand).layout != CHANNELS_LAST:
+        """Its 4-d operands must lie channels-last; a weight is laid so in `@weights`."""
+        for i, operand in enumerate(op.operands):
+            if type_of(operand).rank == 4 and type_of(operand).layout != CHANNELS_LAST:
                 lay = lay_weight if is_weight(operand) else self.insert_copy
                 op.operands[i] = lay(operand, op, CHANNELS_LAST)
 

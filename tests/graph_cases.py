@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.shape.expr import floordiv, mul, sub, sym
+from dlcb.dialects.shape.expr import add, floordiv, mul, sub, sym
 from dlcb.tests.graphs import Case, Graph, Inputs, channels_last, dims, expanded, misaligned, stepped, transposed
 
 CASES: list[Case] = []
@@ -921,6 +921,146 @@ def half_update(x: Tensor, y: Tensor) -> None:
 def _(g: Graph) -> None:
     x, y = g.input("x", "n", "m", element="f16"), g.input("y", "n", "m", element="f16")
     g.give(y, g.add(y, g.number(0.0)), updates=[0])
+
+
+def old_and_new(x: Tensor, y: Tensor) -> Tensor:
+    old = x.exp()
+    x += y
+    return old * x
+
+
+@case("old and new value meet", [(given(3, 4), given(3, 4)), (stepped(given(3, 4)), given(3, 4))], old_and_new)
+def _(g: Graph) -> None:
+    x, y = g.input("x", "n", "m"), g.input("y", "n", "m")
+    e = g.exp(x)
+    after = g.add(x, y)
+    g.give(after, g.mul(e, after), updates=[0])
+
+
+def old_and_inserted(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    e = y.exp()
+    r = x[:2] + e
+    x[:2] = e
+    return r, x.sum(0)
+
+
+@case("the source is made by a kernel that a reader of the old value waits for", [(given(5, 4), given(2, 4)), (transposed(given(5, 4)), given(2, 4))], old_and_inserted)
+def _(g: Graph) -> None:
+    x, y = g.input("x", "n", 4), g.input("y", 2, 4)
+    e = g.exp(y)
+    r = g.add(g.slice(x, (0, 0), (2, 4)), e)
+    after = g.insert(x, e, (0, 0))
+    g.give(after, r, g.sum(after, axes=[0]), updates=[0])
+
+
+def views_of_old(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    old = x.clone()
+    x[1:3] = y
+    return old.t() @ x, x.t() @ x
+
+
+@case(
+    "a matmul reads a view of the old value late",
+    [(given(4, 5), given(2, 5)), (transposed(given(4, 5)), given(2, 5)), (stepped(given(4, 5)), given(2, 5))],
+    views_of_old,
+)
+def _(g: Graph) -> None:
+    x, y = g.input("x", 4, "m"), g.input("y", 2, "m")
+    turned = g.permute(x, order=[1, 0])
+    after = g.insert(x, y, (1, 0))
+    g.give(after, g.matmul(turned, after), g.matmul(g.permute(after, order=[1, 0]), after), updates=[0])
+
+
+@case(
+    "a sum that is read along its own row",
+    [(given(n, n), given(n, n)) for n in (1, 4, 40)] + [(x, y) for x, y in zip(lying(6, 6), lying(6, 6), strict=True)],
+    lambda x, y: y + x.sum(1) + x.sum(1, keepdim=True),
+)
+def _(g: Graph) -> None:
+    x, y = g.input("x", "n", "n"), g.input("y", "n", "n")
+    kept = g.sum(x, axes=[1], keep=True)
+    along = g.add(y, g.reshape(kept, shape=("n",)))
+    g.give(g.add(along, kept))
+
+
+def deep(x: Tensor) -> Tensor:
+    for _ in range(96):
+        x = F.gelu(x) + F.gelu(x.t()).t() * 0.25
+    return x
+
+
+@case("deep: gelu and views", [(given(4, 4),)], deep)
+def _(g: Graph) -> None:
+    x: SSAValue = g.input("x", 4, 4)
+    quarter = g.number(0.25)
+    for _ in range(96):
+        turned = g.permute(x, order=[1, 0])
+        x = g.add(g.gelu(x), g.mul(g.permute(g.gelu(turned), order=[1, 0]), quarter))
+    g.give(x)
+
+
+def doubling(x: Tensor) -> Tensor:
+    for _ in range(40):
+        x = (x + x) * 0.5
+    return F.max_pool1d(x, 3, 1, 1)
+
+
+@case("a window over forty doublings", [(given(2, 9),)], doubling)
+def _(g: Graph) -> None:
+    x: SSAValue = g.input("x", "n", "m")
+    half = g.number(0.5)
+    for _ in range(40):
+        x = g.mul(g.add(x, x), half)
+    g.give(g.max_pool(x, kernel=[3], stride=[1], padding=[1], dilation=[1]))
+
+
+@case(
+    "large integers as numbers",
+    [(given(5, element="i64"), k) for k in (3, 0, -7, 2**31 - 1, 2**31, 2**40, -(2**35))],
+    lambda x, k: (x * k, torch.arange(k, k + 2 * x.shape[0], 2), x.double() / max(k, 1)),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "n", element="i64")
+    k = g.integer("k")
+    number = g.size(element="i64", dim=k, shape=())
+    most = g.maximum(g.size(element="f64", dim=k, shape=()), g.number(1.0, "f64"))
+    g.give(g.mul(x, number), g.iota(element="i64", start=k, step=2, shape=("n",)), g.div(g.cast(x, element="f64"), most))
+
+
+@case(
+    "indices far outside",
+    [(given(5, 3), torch.tensor([2**32 + 1, -(2**32) - 1, 2**31, 4, -(2**63), 2**63 - 1]))],
+    out_of_range,
+)
+def _(g: Graph) -> None:
+    g.give(g.take(g.input("x", "n", 3), g.input("i", "k", element="i64"), axis=0))
+
+
+@case(
+    "flips, merged and split",
+    [(given(3, 4),), (given(1, 1),), (transposed(given(5, 6)),)],
+    lambda x: (x.flip(0).reshape(-1).flip(0).reshape(x.shape[1], x.shape[0]) + 1, F.pad(x.flip(1), (2, 1)).reshape(-1).exp()),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "n", "m")
+    flat = g.dim(mul(sym("n"), sym("m")))
+    y = g.flip(g.reshape(g.flip(x, axes=[0]), shape=(flat,)), axes=[0])
+    padded = g.pad(g.flip(x, axes=[1]), low=(0, 2), high=(0, 1), value=0.0)
+    wide = g.dim(mul(sym("n"), add(sym("m"), 3)))
+    g.give(g.add(g.reshape(y, shape=("m", "n")), g.number(1.0)), g.exp(g.reshape(padded, shape=(wide,))))
+
+
+@case(
+    "a pad of symbolic width, reshaped and split",
+    [(given(5, 6), given(k)) for k in (1, 2, 3)],
+    lambda x, y: F.pad(x, (y.shape[0], y.shape[0])).reshape(x.shape[0] * 2, -1) * 2,
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "n", 6)
+    g.input("y", "k")
+    padded = g.pad(x, low=(0, "k"), high=(0, "k"), value=0.0)
+    shape = (g.dim(mul(2, sym("n"))), g.dim(add(sym("k"), 3)))
+    g.give(g.mul(g.reshape(padded, shape=shape), g.number(2.0)))
 
 
 # --- library routines between kernels ---

@@ -5,8 +5,8 @@
         e = g.exp(g.sub(x, g.amax(x, axes=[1], keep=True)))
         g.give(g.div(e, g.sum(e, axes=[1], keep=True)))
 
-Result types are inferred; a size that is an expression gets a name (`d0`). A `Batch` compiles the kernels of many modules as one translation unit,
-equal kernels once, for a call of the C++ compiler costs seconds.
+Result types are inferred; a size that is an expression gets a name (`d0`). A `Batch` compiles the kernels of many
+modules as one translation unit, equal kernels once, for a call of the C++ compiler costs seconds.
 """
 
 from __future__ import annotations
@@ -287,7 +287,8 @@ def clones(arguments: Sequence[Any]) -> list[Any]:
 
 
 def row_errors(actual: Tensor, expected: Tensor) -> Tensor:
-    """‖actual - expected‖ / ‖expected‖ of the rows of the last dim, finite elements only; a row that cancels to little is measured by the average one."""
+    """‖actual - expected‖ / ‖expected‖ of the rows of the last dim, finite elements only; a row that cancels to little
+    is measured by the average one."""
     finite = expected.isfinite() & actual.isfinite()
     a, e = (torch.where(finite, t.double(), 0.0) for t in (actual, expected))
     rows = (a - e).reshape(-1, a.shape[-1] if a.dim() else 1)
@@ -297,7 +298,8 @@ def row_errors(actual: Tensor, expected: Tensor) -> Tensor:
 
 
 def difference(actual: Tensor, expected: Tensor, eager: Tensor) -> str | None:
-    """In what a result differs from `expected` (of float64 operands) by more than its type and eager's own error explain."""
+    """In what a result differs from `expected` (of float64 operands) by more than its type and eager's own error
+    explain."""
     if actual.shape != expected.shape:
         return f"sizes {tuple(actual.shape)}, expected {tuple(expected.shape)}"
     if actual.dtype != eager.dtype:
@@ -325,7 +327,8 @@ Witness = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, the calls to try, and what torch says: `witness(*arguments)` returns the results and may change arguments in place."""
+    """A graph, the calls to try, and what torch says: `witness(*arguments)` returns the results and may change
+    arguments in place."""
 
     name: str
     build: Callable[[Graph], None]
@@ -339,7 +342,8 @@ class Case:
 
 
 def check_call(compiled: CompiledModule, case: Case, arguments: Sequence[Any]) -> None:
-    """One call of the compiled module against torch; arguments that torch changes must be changed so, the others not at all."""
+    """One call of the compiled module against torch; arguments that torch changes must be changed so, the others not at
+    all."""
     ours = [as_it_lies(a) if isinstance(a, Tensor) else a for a in arguments]
     eager, exact = clones(arguments), [wide(a) for a in clones(arguments)]
     results = compiled(*ours)

@@ -1,7 +1,7 @@
 """The partition of a function's ops into units of launch, while it is being made.
 
-A unit is a group of ops that one kernel computes, or a single op (a library routine, a view in memory). *Free* ops (views without memory,
-constants) belong to no unit: each kernel that reads through them gets its own copy.
+A unit is a group of ops that one kernel computes, or a single op (a library routine, a view in memory). *Free* ops
+(views without memory, constants) belong to no unit: each kernel that reads through them gets its own copy.
 """
 
 from __future__ import annotations

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 
+from xdsl.ir import SSAValue
+
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.view import ExpandOp, product
 from dlcb.dialects.graph.window import Window
 from dlcb.passes.fusion.groups import Group, Partition
-from dlcb.passes.fusion.space import Space, reads_at
+from dlcb.passes.fusion.space import Space, merged_space, reads_at
 
 MAX_BUFFERS = 24
 MAX_OPS = 96
@@ -29,6 +31,7 @@ class Refusal(Enum):
     DATA = "where it is read depends on data"
     TOO_LARGE = "the kernel would have too many operands or ops"
     IN_PLACE = "the kernel writes into an argument"
+    SPACE = "the kernels iterate over different coordinates, or reduce over different ones"
 
 
 def op_cost(op: GraphOp) -> int:
@@ -99,6 +102,32 @@ def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes
     if sum(map(op_cost, group.ops)) > CHEAP and repeats(op, group, partition, sizes):
         return Refusal.REPEATED
     return None
+
+
+def why_not_merge(other: Group, home: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
+    """May two kernels be one, where ops of `home` read values of `other`?"""
+    a, b = other.space, home.space
+    if a is None or b is None or a.domain != b.domain or (a.axes and b.axes and a.axes != b.axes):
+        return Refusal.SPACE
+    if other.in_place or home.in_place:
+        return Refusal.IN_PLACE
+    if len(other.ops) + len(home.ops) > MAX_OPS or partition.buffers(other) + partition.buffers(home) > MAX_BUFFERS:
+        return Refusal.TOO_LARGE
+    if partition.between(other, home):
+        return Refusal.CYCLE
+    made, space = set(other.results()), merged_space(a, b)
+    if not all(_reads_in_place(op, made, space, partition, sizes) for op in home.ops):
+        return Refusal.ELSEWHERE
+    return None
+
+
+def _reads_in_place(op: GraphOp, made: set[SSAValue], space: Space, partition: Partition, sizes: Sizes) -> bool:
+    """Does the op read the values `made` only where they stand in the space?"""
+    if all(partition.roots(operand).isdisjoint(made) for operand in op.operands):
+        return True
+    place = space.places.get(op.results[0])
+    reads = None if place is None else reads_at(op, place, sizes, partition.free_op)
+    return reads is not None and all(value not in made or space.places.get(value) == at for value, at in reads)
 
 
 def repeats(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> bool:

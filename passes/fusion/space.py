@@ -53,6 +53,11 @@ class Space:
         return None
 
 
+def merged_space(a: Space, b: Space) -> Space:
+    """Two spaces over one domain, of which at most one has axes or both the same, as one."""
+    return Space(b.domain, b.axes or a.axes, {**a.places, **b.places})
+
+
 ReadAt = tuple[SSAValue, Coords]
 
 

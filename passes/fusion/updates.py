@@ -1,7 +1,8 @@
 """Which ops write in place: into an argument that the function updates, or into a copy made for them.
 
-Values are never changed in the graph; an update is an op (`insert`, `put`) whose base dies with it. Here the base's later readers are given a copy, so that it
-does die, and the op is named as one that writes into its base's memory. A KV-cache step has no later reader of the old cache, hence no copy.
+Values are never changed in the graph; an update is an op (`insert`, `put`) whose base dies with it. Here the base's
+later readers are given a copy, so that it does die, and the op is named as one that writes into its base's memory. A
+KV-cache step has no later reader of the old cache, hence no copy.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ Writer = InsertOp | PutOp
 
 
 def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
-    """Edit the function so that every update is a chain of writers from the argument; the values that lie in an argument's memory → that argument."""
+    """Edit the function so that every update is a chain of writers from the argument; the values that lie in an
+    argument's memory → that argument."""
     block, returned = func.body.block, func.returned
     lies_in: dict[SSAValue, SSAValue] = {}
     for i, argument_index in enumerate(returned.updated):
@@ -36,7 +38,8 @@ def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
 
 
 def move_views(returned: ReturnOp, places: list[int], value: SSAValue, written: SSAValue) -> None:
-    """Let what is returned at `places` as a view of `value` be a view of `written`, which is equal but lies in the argument."""
+    """Let what is returned at `places` as a view of `value` be a view of `written`, which is equal but lies in the
+    argument."""
     for place in places:
         views = views_between(returned.operands[place], value)
         if views is None:
@@ -86,7 +89,8 @@ def views_between(value: SSAValue, base: SSAValue) -> list[GraphOp] | None:
 
 
 def writers(value: SSAValue, argument: SSAValue) -> list[GraphOp] | None:
-    """The ops that write, one after the other, from the argument to its new value; None where something else makes it."""
+    """The ops that write, one after the other, from the argument to its new value; None where something else makes
+    it."""
     chain: list[GraphOp] = []
     while value is not argument:
         if not isinstance(value, OpResult) or not isinstance(value.op, (InsertOp, PutOp)):
