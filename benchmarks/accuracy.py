@@ -1,7 +1,8 @@
-"""The error measure used everywhere: worst ‖out − ref‖ / ‖ref‖ over rows of the last dimension, against a float64 reference.
+"""The error measure used everywhere: worst ‖out − ref‖ / ‖ref‖ over rows of the last dimension, against a float64
+reference.
 
-An output passes if that is at most 1.5 times eager's own error in the same dtype, plus 1e-6, and NaN and infinities stand where eager has them.
-Integer and bool outputs must be equal.
+An output passes if that is at most 1.5 times eager's own error in the same dtype, plus 1e-6, and NaN and infinities
+stand where eager has them. Integer and bool outputs must be equal.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Verdict:
 
 
 def row_error(out: Tensor, ref: Tensor) -> float:
-    """The worst relative error of a row; rows whose reference is 0 count absolutely. Places that are not finite in the reference are left out."""
+    """The worst relative error of a row; rows whose reference is 0 count absolutely. Places that are not finite in the
+    reference are left out."""
     if out.numel() == 0:
         return 0.0
     a, b = out.double().cpu(), ref.double().cpu()

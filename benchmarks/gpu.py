@@ -1,8 +1,10 @@
 """Compile models once, check them at many shapes, time them against eager, on whatever device there is; write JSON.
 
-    python -P -m dlcb.benchmarks.gpu --out results.json [--models resnet18,bert_base] [--dtypes f32,f16] [--small] [--torch-compile]
+    python -P -m dlcb.benchmarks.gpu --out results.json
+        [--models resnet18,bert_base] [--dtypes f32,f16] [--small] [--torch-compile]
 
-Times are medians of whole calls with inputs rotating, in milliseconds: `eager`, `dlcb`, and with `--torch-compile` torch.compile(dynamic=True). Ratios within one run count.
+Times are medians of whole calls with inputs rotating, in milliseconds: `eager`, `dlcb`, and with `--torch-compile`
+torch.compile(dynamic=True). Ratios within one run count.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: arg
     inductor = torch.compile(model, dynamic=True) if options.torch_compile else None
     with torch.no_grad():
         for shape in case.shapes:
-            result["shapes"].append(run_shape(case, shape, dtype, device, model, reference, compiled, inductor, options))
+            row = run_shape(case, shape, dtype, device, model, reference, compiled, inductor, options)
+            result["shapes"].append(row)
     return result
 
 

@@ -14,7 +14,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """`build()` makes the model; `inputs(shape, dtype)` its keyword arguments; `example` is the shape to compile with."""
+    """`build()` makes the model; `inputs(shape, dtype)` its keyword arguments; `example` is the shape to compile
+    with."""
 
     name: str
     build: Callable[[], nn.Module]
@@ -52,7 +53,9 @@ class Block(nn.Module):
 class ResNet(nn.Module):
     """A residual network (He et al., 2015, arXiv 1512.03385): stem, four stages, mean over the image, classifier."""
 
-    def __init__(self, blocks: tuple[int, int, int, int], bottleneck: bool, width: int = 64, classes: int = 1000) -> None:
+    def __init__(
+        self, blocks: tuple[int, int, int, int], bottleneck: bool, width: int = 64, classes: int = 1000
+    ) -> None:
         super().__init__()
         self.stem = nn.Sequential(
             nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
@@ -114,7 +117,12 @@ def bert(real: bool) -> Case:
     from transformers import BertConfig, BertModel
 
     small: dict[str, int] = dict(
-        vocab_size=97, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, max_position_embeddings=64
+        vocab_size=97,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=64,
     )
 
     def build() -> nn.Module:

@@ -1,9 +1,10 @@
 """The one table of scalar functions: what an element can be computed with.
 
-`dlcb.coord.scalar`, `dlcb.cuda.scalar`, the evaluator and the C spelling key on these names. `result` says the type of the
-result: that of the operands (`same`), a truth value (`bool`), or the one that is asked for (`given`, cast only).
-Integer `div` does not exist: `floordiv` rounds down, `truncdiv` towards zero; `mod` has the sign of the divisor, `fmod` that of the dividend.
-`maximum` and `minimum` return NaN if either operand is NaN. `pow` follows C. `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0.
+`dlcb.coord.scalar`, `dlcb.cuda.scalar`, the evaluator and the C spelling key on these names. `result` says the type of
+the result: that of the operands (`same`), a truth value (`bool`), or the one that is asked for (`given`, cast only).
+Integer `div` does not exist: `floordiv` rounds down, `truncdiv` towards zero; `mod` has the sign of the divisor, `fmod`
+that of the dividend. `maximum` and `minimum` return NaN if either operand is NaN. `pow` follows C. `round` is to
+nearest, ties to even. `sign` of 0 and of NaN is 0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ Domain = Literal["any", "number", "float", "integer", "bits"]
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """One function of elements. `domain` says for which operand types it exists; `commutes`, whether operands may be swapped."""
+    """One function of elements. `domain` says for which operand types it exists; `commutes`, whether operands may be
+    swapped."""
 
     name: str
     arity: int
@@ -74,8 +76,8 @@ FUNCTIONS: dict[str, ScalarFunction] = {f.name: f for f in _TABLE}
 
 
 class ScalarBuilder(ABC):
-    """Builds element values. The meaning of graph ops is written against this: the coordinate stage makes IR, the evaluator
-    computes arrays. A value is opaque; `type_of` tells its element type."""
+    """Builds element values. The meaning of graph ops is written against this: the coordinate stage makes IR, the
+    evaluator computes arrays. A value is opaque; `type_of` tells its element type."""
 
     @abstractmethod
     def call(self, function: str, *operands: Any) -> Any:
@@ -91,7 +93,8 @@ class ScalarBuilder(ABC):
     def type_of(self, value: Any) -> Attribute: ...
 
     def __getattr__(self, name: str) -> Any:
-        """`b.add(x, y)` is `b.call("add", x, y)`; Python keywords take a trailing underscore. Plain numbers become constants."""
+        """`b.add(x, y)` is `b.call("add", x, y)`; Python keywords take a trailing underscore. Plain numbers become
+        constants."""
         function = FUNCTIONS.get(name.rstrip("_"))
         if function is None:
             raise AttributeError(name)

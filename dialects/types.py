@@ -5,8 +5,8 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
-    IntegerType,
     IndexType,
+    IntegerType,
 )
 from xdsl.ir import Attribute
 

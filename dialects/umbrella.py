@@ -1,4 +1,5 @@
-"""The one registered dialect `dlcb`, which joins the five levels: xDSL looks names up by the part before the first dot."""
+"""The one registered dialect `dlcb`, which joins the five levels: xDSL looks names up by the part before the first
+dot."""
 
 from xdsl.ir import Dialect
 

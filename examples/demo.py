@@ -2,7 +2,8 @@
 
     python -P examples/demo.py [FOLDER]
 
-Writes to FOLDER (`demo_out`): the IR after every stage, the CUDA text, and a `.dlcb` file of each model. On a GPU the models have their real sizes, on the CPU target small ones.
+Writes to FOLDER (`demo_out`): the IR after every stage, the CUDA text, and a `.dlcb` file of each model. On a GPU the
+models have their real sizes, on the CPU target small ones.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def run(case: zoo.Case, device: torch.device, folder: Path) -> tuple[int, int]:
         bad = [v.reason for v in verdicts if not v.ok]
         wrong += bool(bad)
         error, own = max(v.error for v in verdicts), max(v.eager_error for v in verdicts)
-        print(f"  {shape!s:16} {'WRONG ' + str(bad) if bad else 'right'}  error {error:.1e} (eager {own:.1e})", flush=True)
+        verdict = f"WRONG {bad}" if bad else "right"
+        print(f"  {shape!s:16} {verdict}  error {error:.1e} (eager {own:.1e})", flush=True)
     same = reload_elsewhere(compiled, to_device(case.inputs(case.shapes[1], torch.float32), device), folder / case.name)
     print(f"  saved, reloaded in a second process: {'same results' if same else 'OTHER RESULTS'}")
     return len(case.shapes), wrong + (not same)
@@ -92,7 +94,9 @@ def main() -> int:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo_out")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    cases = [zoo.REAL["bert_base"](), zoo.REAL["resnet50"]()] if device.type == "cuda" else [zoo.SMALL["bert"](), zoo.SMALL["resnet18"]()]
+    real = [zoo.REAL["bert_base"], zoo.REAL["resnet50"]]
+    small = [zoo.SMALL["bert"], zoo.SMALL["resnet18"]]
+    cases = [make() for make in (real if device.type == "cuda" else small)]
     rows: list[tuple[str, int, int]] = []
     for case in cases:
         rows.append((case.name, *run(case, device, folder)))

@@ -45,10 +45,12 @@ def compile(
 ) -> CompiledModel:
     """Compile a module or function once, for every size that it accepts.
 
-    `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every size that can be free; False keeps all;
-    `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`: "live" sees every change of the parameters at the next call,
-    "frozen" folds them once (`refresh_weights()` folds again). `target`: "cuda" or "cpu"; by default where the example is. `keep_ir` keeps the printed IR of every
-    stage, `check` verifies every stage. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
+    `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every size
+    that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
+    "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
+    again). `target`: "cuda" or "cpu"; by default where the example is. `keep_ir` keeps the printed IR of every stage,
+    `check` verifies every stage. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one
+    that DLCB does not compile.
     """
     _check_torch()
     args, kwargs = ((), dict(example_inputs)) if isinstance(example_inputs, Mapping) else (tuple(example_inputs), {})

@@ -2,8 +2,9 @@
 
     dlcb.coord.kernel @k0 … schedules [s0, s1]   →   dlcb.cuda.kernel @k0_v4 …, dlcb.cuda.kernel @k0_v1 …
 
-Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch stays on each kernel:
-`dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row axes, what a vector demands).
+Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch
+stays on each kernel: `dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row
+axes, what a vector demands).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Kernels of graph ops → coordinate kernels.
 
-    %2 = dlcb.graph.kernel(%a = %x, …) {…}   →   %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
+    %2 = dlcb.graph.kernel(%a = %x, …) {…}
+    →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
-Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two forms: one for the contiguous
-input, in which axes merge, and the general one; the host program chooses.
+Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
+forms: one for the contiguous input, in which axes merge, and the general one; the host program chooses.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.indexing import PutOp
 from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp
 from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout, contiguous, type_of
 from dlcb.dialects.graph.view import InsertOp
-from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.shape.expr import Expr, add, const, eq, logical_and, logical_or, mul, sym
 from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import TYPE_NAME
@@ -65,7 +66,8 @@ def kernel_forms(kernel: KernelOp, sizes: DefinedSizes) -> list[Form]:
 
 
 def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes) -> Expr:
-    """Are the strides those of a contiguous tensor that starts where the argument does? Strides of dims of size 1 do not matter."""
+    """Are the strides those of a contiguous tensor that starts where the argument does? Strides of dims of size 1 do
+    not matter."""
     wanted, _ = layout_strides(None, shape, sizes.dim)
     total = eq(sizes.dim(layout.offset), 0)
     for have, want, size in zip(layout.strides, wanted, shape, strict=True):

@@ -1,6 +1,7 @@
 """What is left of a function → its host program.
 
-    dlcb.graph.func @main {launches, library ops, views}   →   dlcb.host.program @main {sizes, checks, arena, launches, calls, return}
+    dlcb.graph.func @main {launches, library ops, views}
+    →  dlcb.host.program @main {sizes, checks, arena, launches, calls, return}
 
 First what is known and what is checked, then one allocation, then the work in order. Kernels stay in the module.
 """
@@ -17,8 +18,8 @@ from xdsl.passes import ModulePass
 
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
 from dlcb.dialects.graph.strides import layout_strides
+from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, TensorType, type_of
 from dlcb.dialects.host.attributes import ArgumentAttr, InputAttr, IntegerArgumentAttr, WeightAttr
 from dlcb.dialects.host.builder import HostBuilder

@@ -1,7 +1,9 @@
 """Decide how each kernel runs: a list of variants, best first; the host program takes the first whose conditions hold.
 
-* no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates, then again the widest and 1 with 64 bits.
-* a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in registers; a loop that reads again for the longest.
+* no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
+  then again the widest and 1 with 64 bits.
+* a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
+  registers; a loop that reads again for the longest.
 * a row across memory (a column): one thread walks it, neighbours walk neighbouring columns.
 
 The choice is made here and only here.

@@ -1,7 +1,8 @@
 """Sizes as the stages after `solve` compare them: equal sizes are the same expression wherever that can be told.
 
-The function's system names sizes (`d1`); two of them are related only through what they stand for. `DefinedSizes` writes a
-symbol as a polynomial over other symbols where it is one, so that `d1 * 64` and the `d4` that is defined as it are one object.
+The function's system names sizes (`d1`); two of them are related only through what they stand for. `DefinedSizes`
+writes a symbol as a polynomial over other symbols where it is one, so that `d1 * 64` and the `d4` that is defined as it
+are one object.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dlcb.dialects.shape.system import System
 
 
 class DefinedSizes(Sizes):
-    """Sizes in which a symbol that is a polynomial over symbols is that polynomial; every other symbol stands for itself."""
+    """Sizes in which a symbol that is a polynomial over symbols is that polynomial; every other symbol stands for
+    itself."""
 
     def __init__(self, values: dict[str, Expr]) -> None:
         self._values = values

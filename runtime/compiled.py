@@ -26,8 +26,8 @@ CompileCpu = Callable[[str], Path]
 class Interface:
     """How a caller's arguments become the program's, and its results the caller's.
 
-    `inputs`: for each leaf of the arguments `["argument"]` (a tensor or an integer that the program takes) or `["constant", name, value]`;
-    `outputs`: for each leaf of the results `["result", i]` or `["constant", value]`.
+    `inputs`: for each leaf of the arguments `["argument"]` (a tensor or an integer that the program takes) or
+    `["constant", name, value]`; `outputs`: for each leaf of the results `["result", i]` or `["constant", value]`.
     """
 
     parameters: list[str]
@@ -160,9 +160,8 @@ class CompiledModel:
     def explain(self) -> str:
         """What was compiled, in words."""
         report = self._report
-        lines = [
-            f"{self.name}: target {self._artifact.target}, {report.nodes} ops, all native; weights {self._artifact.mode}"
-        ]
+        artifact = self._artifact
+        lines = [f"{self.name}: target {artifact.target}, {report.nodes} ops, all native; weights {artifact.mode}"]
         lines += [f"  {dim}: {state}" for dim, state in report.dimensions.items()]
         lines += [f"  note: {note}" for note in report.notes]
         lines.append(f"  {len(report.launches)} launches and library calls:")

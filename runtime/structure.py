@@ -1,7 +1,8 @@
-"""The shape of nested arguments and results: tuples, lists, dicts, records around leaves. Plain JSON, so it travels in artifacts.
+"""The shape of nested arguments and results: tuples, lists, dicts, records around leaves. Plain JSON, so it travels in
+artifacts.
 
-A structure is `"*"` (a leaf), `["tuple", s…]`, `["list", s…]`, `["dict", {key: s}]`, or `["record", type name, {field: s}]` (a dataclass or a dict with attributes, such as
-the outputs of transformers models).
+A structure is `"*"` (a leaf), `["tuple", s…]`, `["list", s…]`, `["dict", {key: s}]`, or `["record", type name, {field:
+s}]` (a dataclass or a dict with attributes, such as the outputs of transformers models).
 """
 
 from __future__ import annotations

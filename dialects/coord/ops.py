@@ -1,17 +1,16 @@
 """Kernels as coordinate maps: what each output element is computed from.
 
-A kernel has a space of coordinates, `outer × row`. Its one block computes, for any point of the space, the elements stored there. A value is
-*row-varying* when it depends on a row coordinate; `reduce` makes a row-invariant value of a row-varying one.
+A kernel has a space of coordinates, `outer × row`. Its one block computes, for any point of the space, the elements
+stored there. A value is *row-varying* when it depends on a row coordinate; `reduce` makes a row-invariant value of a
+row-varying one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import ClassVar, Self
 
-from typing import ClassVar
-
-from typing_extensions import Self
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -89,8 +88,9 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """`kernel @k params [p0] outer [p0, 768] row [] (buffers) at (coordinates) {…}`. `params` are the integers it is launched with; sizes and strides are dims
-    over them. The block's arguments are the buffers, then one coordinate for each outer and row axis. `schedules` lists its variants, best first."""
+    """`kernel @k params [p0] outer [p0, 768] row [] (buffers) at (coordinates) {…}`. `params` are the integers it is
+    launched with; sizes and strides are dims over them. The block's arguments are the buffers, then one coordinate for
+    each outer and row axis. `schedules` lists its variants, best first."""
 
     name = "dlcb.coord.kernel"
     sym_name = prop_def(SymbolNameConstraint())
@@ -138,7 +138,8 @@ class KernelOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: size {dim} is no parameter")
         if len(self.axes) != len(self.outer.dims) + len(self.row.dims):
             raise VerifyException(
-                f"{self.name}: {len(self.axes)} coordinates for {len(self.outer.dims)} outer and {len(self.row.dims)} row axes"
+                f"{self.name}: {len(self.axes)} coordinates for {len(self.outer.dims)} outer"
+                f" and {len(self.row.dims)} row axes"
             )
 
     def print(self, printer: Printer) -> None:
@@ -309,7 +310,8 @@ class ToIndexOp(CoordOp):
 class AccessOp(CoordOp):
     """The element at offset Σ coordinate · stride (+ extra); with a guard, `other` where the guard is 0.
 
-    `strides` has one dim an axis of the kernel (outer, then row); `extra` is the part of the offset that is not linear in the coordinates."""
+    `strides` has one dim an axis of the kernel (outer, then row); `extra` is the part of the offset that is not linear
+    in the coordinates."""
 
     name = "dlcb.coord.access"
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -320,7 +322,10 @@ class AccessOp(CoordOp):
     strides = prop_def(DimsAttr)
     res = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$buffer `at` $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))? attr-dict `:` type($buffer) `->` type($res)"
+    assembly_format = (
+        "$buffer `at` $strides (`plus` $extra^)? (`if` $guard^ `else` $other `:` type($other))?"
+        " attr-dict `:` type($buffer) `->` type($res)"
+    )
 
     @staticmethod
     def build_from(
@@ -364,7 +369,8 @@ class ReduceOp(CoordOp):
 
 @irdl_op_definition
 class LoopOp(CoordOp):
-    """A reduction over a small literal space, by one thread: the region has one coordinate for each of `extents` and yields the element."""
+    """A reduction over a small literal space, by one thread: the region has one coordinate for each of `extents` and
+    yields the element."""
 
     name = "dlcb.coord.loop"
     function = prop_def(StringAttr)
@@ -388,7 +394,8 @@ class YieldOp(CoordOp):
 
 @irdl_op_definition
 class StoreOp(CoordOp):
-    """Write the element at offset Σ coordinate · stride (+ extra), where the guard is not 0. Strides as in `access`; a row-invariant store happens once a row."""
+    """Write the element at offset Σ coordinate · stride (+ extra), where the guard is not 0. Strides as in `access`; a
+    row-invariant store happens once a row."""
 
     name = "dlcb.coord.store"
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -397,7 +404,10 @@ class StoreOp(CoordOp):
     extra = opt_operand_def(index)
     guard = opt_operand_def(index)
     strides = prop_def(DimsAttr)
-    assembly_format = "$value `,` $buffer `at` $strides (`plus` $extra^)? (`if` $guard^)? attr-dict `:` type($value) `,` type($buffer)"
+    assembly_format = (
+        "$value `,` $buffer `at` $strides (`plus` $extra^)? (`if` $guard^)?"
+        " attr-dict `:` type($value) `,` type($buffer)"
+    )
 
     @staticmethod
     def build_from(

@@ -24,9 +24,11 @@ WARP = 32
 class ScheduleAttr(ParametrizedAttribute):
     """`#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>`
 
-    * `row`: what walks the row coordinates: `none` (no row: one thread an outer coordinate, or `vector` of them), `warp`
-      (32 lanes a row, threads / 32 rows a block), `block` (all threads, one row a block), `thread` (one thread walks a whole row).
-    * `vector`: neighbouring coordinates of the innermost axis that a thread computes together and loads and stores at once.
+    * `row`: what walks the row coordinates: `none` (no row: one thread an outer coordinate, or `vector` of them),
+      `warp` (32 lanes a row, threads / 32 rows a block), `block` (all threads, one row a block), `thread` (one thread
+      walks a whole row).
+    * `vector`: neighbouring coordinates of the innermost axis that a thread computes together and loads and stores at
+      once.
     * `items`: row coordinates a thread holds; 0 means as many as the row needs, in a loop.
     * `stage`: whether what is loaded in the first pass over the row stays in registers for the later ones.
     * `index`: bits of coordinates and offsets.

@@ -1,4 +1,5 @@
-"""What neighbouring coordinates of the innermost axis have in common: which accesses move whole vectors, and what that demands at launch."""
+"""What neighbouring coordinates of the innermost axis have in common: which accesses move whole vectors, and what that
+demands at launch."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ MAX_VECTOR_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
-    """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v elements, and `divisible` dims (sizes,
-    strides) are multiples of v. `strided`: some operand may have any stride along the innermost axis."""
+    """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v
+    elements, and `divisible` dims (sizes, strides) are multiples of v. `strided`: some operand may have any stride
+    along the innermost axis."""
 
     widest: int
     aligned: tuple[int, ...]

@@ -15,9 +15,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from typing_extensions import Self
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
@@ -38,7 +37,8 @@ Guard = tuple[str, Expr, Expr]
 
 
 class Sizes:
-    """Sizes as expressions. Here every symbol stands for itself; `passes` also expand symbols that are defined as polynomials."""
+    """Sizes as expressions. Here every symbol stands for itself; `passes` also expand symbols that are defined as
+    polynomials."""
 
     def of(self, value: SSAValue) -> tuple[Expr, ...]:
         return tuple(map(self.dim, type_of(value).dims))
@@ -55,7 +55,8 @@ class ShapeScope(Sizes, ABC):
 
     @abstractmethod
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        """`kind` is one of eq, ne, lt, le, divides, broadcastable, expandable (lhs is rhs or 1); `what` says it in words: "inner sizes"."""
+        """`kind` is one of eq, ne, lt, le, divides, broadcastable, expandable (lhs is rhs or 1); `what` says it in
+        words: "inner sizes"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class ElementBuilder(Sizes, ScalarBuilder):
 
     @abstractmethod
     def coordinate(self, value: Any, extent: Expr, what: str) -> Expr:
-        """An integer element as a coordinate in [0, extent); a negative one counts from the end. Out of range is an error of the program."""
+        """An integer element as a coordinate in [0, extent); a negative one counts from the end. Out of range is an
+        error of the program."""
 
     @abstractmethod
     def holds(self, guard: Sequence[Guard]) -> Any:
@@ -105,8 +107,8 @@ class ElementBuilder(Sizes, ScalarBuilder):
         initial: float | int,
         element: Attribute,
     ) -> Any:
-        """Reduce over `axes` of a space of `sizes`: `body(row)` gives the element at the coordinates `row`, one for each axis.
-        These axes become the row of the kernel."""
+        """Reduce over `axes` of a space of `sizes`: `body(row)` gives the element at the coordinates `row`, one for
+        each axis. These axes become the row of the kernel."""
 
     @abstractmethod
     def loop(self, function: str, extents: Sequence[int], body: Any, initial: float | int, element: Attribute) -> Any:
@@ -190,7 +192,8 @@ class GraphOp(IRDLOperation, ABC):
                 if have.is_const and want.is_const and have is not want:
                     raise VerifyException(f"{self.name}: dim {axis} of the result is {have}, the operands give {want}")
 
-    # One assembly for all: `%r = dlcb.graph.add %a, %b {axis = 1, shape = [n, 3]} : (tensor<…>, tensor<…>) -> tensor<…>`, `tensor<` short for `!dlcb.graph.tensor<`.
+    # One assembly for all, with `tensor<` short for `!dlcb.graph.tensor<`:
+    # `%r = dlcb.graph.add %a, %b {axis = 1, shape = [n, 3]} : (tensor<…>, tensor<…>) -> tensor<…>`
     def print(self, printer: Printer) -> None:
         if self.operands:
             printer.print_string(" ")

@@ -62,7 +62,8 @@ class Normalization(Composite):
 
 @irdl_op_definition
 class LayerNormOp(Normalization):
-    """result = (x - mean) / √(var + eps) · weight + bias over the last `axes` dims; var biased.  Source: torch.nn.functional.layer_norm."""
+    """result = (x - mean) / √(var + eps) · weight + bias over the last `axes` dims; var biased.
+    Source: torch.nn.functional.layer_norm."""
 
     name = "dlcb.graph.layer_norm"
 
@@ -76,7 +77,8 @@ class RmsNormOp(Normalization):
 
 @irdl_op_definition
 class BatchNormOp(Composite):
-    """result[n, c, ..] = (x - mean[c]) / √(var[c] + eps) · weight[c] + bias[c]; operands x, mean, var (, weight, bias).  Source: torch.nn.functional.batch_norm in inference."""
+    """result[n, c, ..] = (x - mean[c]) / √(var[c] + eps) · weight[c] + bias[c]; operands x, mean, var (, weight, bias).
+    Source: torch.nn.functional.batch_norm in inference."""
 
     name = "dlcb.graph.batch_norm"
     args = var_operand_def(TensorType)

@@ -1,7 +1,7 @@
 """Elementwise ops: result[p] = f(operands[p]), with broadcasting.
 
-Half precision is computed in f32 and rounded when it is stored or cast. Operands of one op may have different float types
-(a scalar constant keeps the precision torch computes with); they are computed in the common compute type.
+Half precision is computed in f32 and rounded when it is stored or cast. Operands of one op may have different float
+types (a scalar constant keeps the precision torch computes with); they are computed in the common compute type.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ SIMPLE: dict[str, type[Operation]] = {
 
 @irdl_op_definition
 class CastOp(Elementwise):
-    """result[p] = x[p] in the result's element type; a float to a half precision is rounded here.  Source: torch.Tensor.to."""
+    """result[p] = x[p] in the result's element type; a float to a half precision is rounded here.
+    Source: torch.Tensor.to."""
 
     name = "dlcb.graph.cast"
 
@@ -221,7 +222,8 @@ class GeluOp(Arithmetic):
 
 @irdl_op_definition
 class GeluTanhOp(Arithmetic):
-    """result[p] = x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))), x = x[p].  Source: torch.nn.functional.gelu(approximate='tanh')."""
+    """result[p] = x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))), x = x[p].
+    Source: torch.nn.functional.gelu(approximate='tanh')."""
 
     name = "dlcb.graph.gelu_tanh"
 

@@ -1,4 +1,5 @@
-"""Ops whose coordinates depend on data. An index out of range is an error of the program; kernels then touch no memory outside."""
+"""Ops whose coordinates depend on data. An index out of range is an error of the program; kernels then touch no memory
+outside."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from dlcb.dialects.types import compute_type, is_float
 
 
 def read_at(b: ElementBuilder, op: GraphOp, data: SSAValue, before: Coords, at: Any, after: Coords) -> Any:
-    """The element of `data` at the data-dependent coordinate `at`; out of range it is NaN (integers: 0) and no memory is read."""
+    """The element of `data` at the data-dependent coordinate `at`; out of range it is NaN (integers: 0) and no memory
+    is read."""
     extent = b.of(data)[len(before)]
     row = b.coordinate(at, extent, f"{op.title}: index")
     element = compute_type(type_of(data).element)
@@ -30,7 +32,8 @@ def in_range(row: Expr, extent: Expr) -> list[Guard]:
 
 @irdl_op_definition
 class TakeOp(GraphOp):
-    """result[a.., i.., b..] = data[a.., indices[i..], b..]: `indices` replaces dim `axis`.  Source: torch.nn.functional.embedding, index_select, x[indices]."""
+    """result[a.., i.., b..] = data[a.., indices[i..], b..]: `indices` replaces dim `axis`.
+    Source: torch.nn.functional.embedding, index_select, x[indices]."""
 
     name = "dlcb.graph.take"
     FAMILY: ClassVar[str] = "index"
@@ -75,7 +78,8 @@ class GatherOp(GraphOp):
 
 @irdl_op_definition
 class PutOp(GraphOp):
-    """result = base, but result[a.., indices[i], b..] = src[a.., i, b..].  Indices that occur twice: one of them wins.  Source: index_copy, x[indices] = src."""
+    """result = base, but result[a.., indices[i], b..] = src[a.., i, b..].  Indices that occur twice: one of them wins.
+    Source: index_copy, x[indices] = src."""
 
     name = "dlcb.graph.put"
     FAMILY: ClassVar[str] = "scatter"

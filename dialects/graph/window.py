@@ -114,7 +114,8 @@ class MaxPoolOp(Window):
 
 @irdl_op_definition
 class AvgPoolOp(Window):
-    """The sum of the window over `divisor`, else over the number of its elements (with padding if `count_padding`).  Source: torch.nn.functional.avg_pool1d / 2d / 3d."""
+    """The sum of the window over `divisor`, else over the number of its elements (with padding if `count_padding`).
+    Source: torch.nn.functional.avg_pool1d / 2d / 3d."""
 
     name = "dlcb.graph.avg_pool"
     FUNCTION: ClassVar[str] = "add"

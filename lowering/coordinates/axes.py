@@ -45,8 +45,9 @@ def linear_form(offset: Expr, axes: frozenset[str]) -> Linear:
 
 
 def merge(axes: Sequence[Axis], forms: Iterable[Linear], fixed: frozenset[str]) -> list[Axis]:
-    """Drop axes of size 1 and merge neighbours (outer, inner) with stride(outer) = stride(inner) · size(inner) in every form; the merged axis has the
-    inner one's name, so the strides of forms stay right. Axes in `fixed` are used other than linearly and stay as they are."""
+    """Drop axes of size 1 and merge neighbours (outer, inner) with stride(outer) = stride(inner) · size(inner) in every
+    form; the merged axis has the inner one's name, so the strides of forms stay right. Axes in `fixed` are used other
+    than linearly and stay as they are."""
     forms = list(forms)
     merged: list[Axis] = []
     for axis in axes:

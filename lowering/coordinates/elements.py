@@ -1,7 +1,7 @@
 """Backward inference: ask each op of a group for the element at a coordinate, until only the group's inputs are read.
 
-The answer is a graph of `Node`s, shared where structurally equal. Coordinates are `Expr`s over `$o…` (outer), `$r…` (row), `$l…` (loop) and `$v…` (an index
-that is data; `Elements.data` has its node).
+The answer is a graph of `Node`s, shared where structurally equal. Coordinates are `Expr`s over `$o…` (outer), `$r…`
+(row), `$l…` (loop) and `$v…` (an index that is data; `Elements.data` has its node).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dlcb.lowering.coordinates.simplify import Ranges
 
 
 class Node:
-    """One element value. `op` is access, scalar, constant, index, holds, reduce or loop; `attr` is what distinguishes it beside its operands."""
+    """One element value. `op` is access, scalar, constant, index, holds, reduce or loop; `attr` is what distinguishes
+    it beside its operands."""
 
     __slots__ = ("args", "attr", "element", "free", "op")
 

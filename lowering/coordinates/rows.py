@@ -1,7 +1,8 @@
 """A kernel as rows of plain values: what `build` makes IR of, and the key by which equal kernels are found.
 
-Expressions of sizes alone become parameters `p0, p1, …` in order of first use, so kernels that differ only in what their
-sizes are called, or are made of, are equal. A row is `(kind, …)`; values are numbered in order; a loop holds its own rows.
+Expressions of sizes alone become parameters `p0, p1, …` in order of first use, so kernels that differ only in what
+their sizes are called, or are made of, are equal. A row is `(kind, …)`; values are numbered in order; a loop holds its
+own rows.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 from dlcb.dialects.graph.base import Guard
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.shape.expr import Expr, const, from_terms
+from dlcb.dialects.types import TYPE_NAME
 from dlcb.lowering.coordinates.axes import Axis, linear_form, merge
 from dlcb.lowering.coordinates.elements import Elements, Node
-from dlcb.dialects.types import TYPE_NAME
 
 Row = tuple[Any, ...]
 ONE = const(1)

@@ -1,7 +1,8 @@
 """Coordinates kept short: divisions that the range of a coordinate makes exact, guards that always or never hold.
 
-Ranges: an axis coordinate lies in [0, size), sizes that an axis has are ≥ 1 (a kernel with an empty axis is not launched).
-A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its coefficient (sizes are ≥ 0).
+Ranges: an axis coordinate lies in [0, size), sizes that an axis has are ≥ 1 (a kernel with an empty axis is not
+launched). A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its
+coefficient (sizes are ≥ 0).
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class Ranges:
 
 def split(x: Expr, d: Expr) -> tuple[Expr, Expr]:
     """x = quotient·d + rest, taking every term that d divides into the quotient."""
-    if d.is_const and d.value == 0 or len(d.terms) != 1:
+    if (d.is_const and d.value == 0) or len(d.terms) != 1:
         return ZERO, x
     ((d_coefficient, d_atoms),) = terms(d)
     taken: list[tuple[int, list[Expr]]] = []

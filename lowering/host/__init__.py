@@ -1,1 +1,2 @@
-"""The host program of a function: `facts` names sizes and checks inputs, `memory` places values, `choice` chooses variants."""
+"""The host program of a function: `facts` names sizes and checks inputs, `memory` places values, `choice` chooses
+variants."""

@@ -48,7 +48,8 @@ class Choice:
 
     def _form(self, form: DictionaryAttr) -> tuple[str, Expr, dict[str, Expr]]:
         kernel, when, bindings = (form.data[k] for k in ("kernel", "when", "bindings"))
-        assert isinstance(kernel, SymbolRefAttr) and isinstance(bindings, DictionaryAttr)
+        assert isinstance(kernel, SymbolRefAttr)
+        assert isinstance(bindings, DictionaryAttr)
         values = {k: self.sizes.dim(_dim(v)) for k, v in bindings.data.items()}
         return kernel.root_reference.data, self.sizes.dim(_dim(when)), values
 
@@ -67,7 +68,8 @@ class _Variant:
         self.bindings = bindings
         self.buffers = buffers
         schedule, space = kernel.attributes[SCHEDULE], kernel.attributes[SPACE]
-        assert isinstance(schedule, ScheduleAttr) and isinstance(space, DictionaryAttr)
+        assert isinstance(schedule, ScheduleAttr)
+        assert isinstance(space, DictionaryAttr)
         self.schedule = schedule
         self.space = space
         self.rows = self._product(self._dims("outer"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import TensorType
@@ -31,7 +32,7 @@ class Facts:
         for name, expr in self.system.defines.items():
             b.symbols[name] = b.index_value(expr)
 
-    def _read(self, source: Source):  # noqa: ANN202
+    def _read(self, source: Source) -> SSAValue:
         b = self.builder
         if source.kind == "int":
             return b.integer(source.argument)

@@ -1,4 +1,5 @@
-"""Where the values of a function live: arguments, the arena, fresh outputs, what a library routine allocates, views of these."""
+"""Where the values of a function live: arguments, the arena, fresh outputs, what a library routine allocates, views of
+these."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Memory:
                 self.tensors[argument] = b.weight(name)
 
     def plan(self) -> None:
-        """Lay out the arena: every value that lives only inside the call and is made by a kernel, or written by a routine."""
+        """Lay out the arena: every value that lives only inside the call and is made by a kernel, or written by a
+        routine."""
         first: dict[SSAValue, int] = {}
         last: dict[SSAValue, int] = {}
         for step, op in enumerate(self.ops):

@@ -1,7 +1,8 @@
 """The integer arguments of a CUDA kernel, added as the lowering meets them.
 
-Each is a number the host program computes from the kernel's parameters, written as text on the kernel (`dlcb.integers`):
-`value p0` a parameter, `mul p0 4` and `shift p0 4` the multiply-shift constants of division by ⌊p0 / 4⌋; `value p0*p1 4` is ⌊p0·p1 / 4⌋.
+Each is a number the host program computes from the kernel's parameters, written as text on the kernel
+(`dlcb.integers`): `value p0` a parameter, `mul p0 4` and `shift p0 4` the multiply-shift constants of division by ⌊p0 /
+4⌋; `value p0*p1 4` is ⌊p0·p1 / 4⌋.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ def global_thread(b: KernelBuilder, threads: int) -> SSAValue:
 def split_index(
     b: KernelBuilder, number: SSAValue, axes: object, sizes: tuple[Dim, ...], v: int = 1
 ) -> dict[SSAValue, Values]:
-    """The coordinates of the point with this number, counted innermost axis first, `v` neighbours of the innermost axis at a time."""
+    """The coordinates of the point with this number, counted innermost axis first, `v` neighbours of the innermost axis
+    at a time."""
     coords: dict[SSAValue, Values] = {}
     names = list(axes)  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
     rest = number

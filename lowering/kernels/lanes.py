@@ -1,7 +1,8 @@
-"""Values of a coordinate kernel in a thread that computes one or several neighbouring coordinates of the innermost axis (*lanes*).
+"""Values of a coordinate kernel in a thread that computes one or several neighbouring coordinates of the innermost axis
+(*lanes*).
 
-A value is a list: one entry where all lanes share it, else one a lane. A `Lanes` is valid in one place of the kernel (a phase, a loop's body); it
-computes what is asked for, once.
+A value is a list: one entry where all lanes share it, else one a lane. A `Lanes` is valid in one place of the kernel (a
+phase, a loop's body); it computes what is asked for, once.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Neighbours(Sequence[SSAValue]):
 
 
 class Lanes:
-    """Computes values at given coordinates. `provide` gives values that are known otherwise (staged ones, reductions)."""
+    """Computes values at given coordinates. `provide` gives values that are known otherwise (staged ones,
+    reductions)."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Kernels with a row: passes over the row, one for each reduction that needs the result of another.
 
-A pass visits the row's items (each thread its own), then combines over the threads. What a later pass needs again and is costly (a load, an exponential)
-stays in registers where the schedule stages; else it is computed again.
+A pass visits the row's items (each thread its own), then combines over the threads. What a later pass needs again and
+is costly (a load, an exponential) stays in registers where the schedule stages; else it is computed again.
 """
 
 from __future__ import annotations
