@@ -42,6 +42,7 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
         {
             "outer": kernel.outer,
             "row": kernel.row,
+            "numbers": dims_attr(tuple(kernel.reached)),
             "aligned": ArrayAttr(map(IntAttr, facts.aligned)),
             "divisible": dims_attr(facts.divisible),
         }

@@ -54,7 +54,7 @@ def flat_schedules(kernel: KernelOp) -> list[ScheduleAttr]:
 
 def needs_wide(kernel: KernelOp) -> bool:
     """May some coordinate or offset need 64 bits?"""
-    dims = [*kernel.outer.dims, *kernel.row.dims]
+    dims = [*kernel.outer.dims, *kernel.row.dims, *kernel.reached]
     for op in memory_ops(kernel):
         dims += op.strides.dims
         if op.extra is not None:

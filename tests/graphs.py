@@ -352,12 +352,24 @@ def check_call(compiled: CompiledModule, case: Case, arguments: Sequence[Any]) -
     assert len(results) == len(wanted)
     for i, (have, want, truth) in enumerate(zip(results, wanted, precise, strict=True)):
         assert isinstance(have, Tensor)
+        owners, torch_owners = sharing(have, ours), sharing(want, eager)
+        assert owners == torch_owners, f"{case.name}: result {i} shares memory with {owners}, not {torch_owners}"
+        assert torch_owners or have.is_contiguous() or not want.is_contiguous(), (
+            f"{case.name}: result {i} lies otherwise"
+        )
         wrong = difference(have, truth, want)
         assert wrong is None, f"{case.name}: result {i} of ({shown}): {wrong}"
     for i, (have, want, truth) in enumerate(zip(ours, eager, exact, strict=True)):
         if isinstance(have, Tensor):
             wrong = difference(have, truth, want)
             assert wrong is None, f"{case.name}: argument {i} after the call of ({shown}): {wrong}"
+
+
+def sharing(tensor: Tensor, arguments: Sequence[Any]) -> list[int]:
+    """The arguments whose memory the tensor lies in."""
+    memory = tensor.untyped_storage().data_ptr()
+    tensors = [(i, a) for i, a in enumerate(arguments) if isinstance(a, Tensor)]
+    return [i for i, a in tensors if tensor.numel() and a.untyped_storage().data_ptr() == memory]
 
 
 def check_evaluator(module: ModuleOp, case: Case, arguments: Sequence[Any]) -> None:

@@ -90,7 +90,8 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 class KernelOp(IRDLOperation):
     """`kernel @k params [p0] outer [p0, 768] row [] (buffers) at (coordinates) {…}`. `params` are the integers it is
     launched with; sizes and strides are dims over them. The block's arguments are the buffers, then one coordinate for
-    each outer and row axis. `schedules` lists its variants, best first."""
+    each outer and row axis. `numbers [p3]`: how far from 0 numbers get that are no coordinates. `schedules` lists its
+    variants, best first."""
 
     name = "dlcb.coord.kernel"
     sym_name = prop_def(SymbolNameConstraint())
@@ -98,6 +99,7 @@ class KernelOp(IRDLOperation):
     outer = prop_def(DimsAttr)
     row = prop_def(DimsAttr)
     buffer_count = prop_def(IntAttr)
+    numbers = opt_prop_def(DimsAttr)
     schedules = opt_prop_def(ArrayAttr[ScheduleAttr])
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
@@ -128,12 +130,16 @@ class KernelOp(IRDLOperation):
         return self.body.block.args[: self.buffer_count.data]
 
     @property
+    def reached(self) -> Sequence[Dim]:
+        return self.numbers.dims if self.numbers is not None else ()
+
+    @property
     def axes(self) -> Sequence[SSAValue]:
         return self.body.block.args[self.buffer_count.data :]
 
     def verify_(self) -> None:
         known = {p.data for p in self.params.data}
-        for dim in (*self.outer.dims, *self.row.dims):
+        for dim in (*self.outer.dims, *self.row.dims, *self.reached):
             if isinstance(dim, str) and dim not in known:
                 raise VerifyException(f"{self.name}: size {dim} is no parameter")
         if len(self.axes) != len(self.outer.dims) + len(self.row.dims):
@@ -149,6 +155,8 @@ class KernelOp(IRDLOperation):
         printer.print_string(") at (")
         printer.print_list(self.axes, printer.print_operand)
         printer.print_string(")")
+        if self.reached:
+            printer.print_string(f" numbers [{_commas(self.reached)}]")
         if self.schedules is not None:
             printer.print_string(" schedules ")
             printer.print_attribute(self.schedules)
@@ -190,6 +198,8 @@ class KernelOp(IRDLOperation):
             "row": dims_attr(tuple(row)),
             "buffer_count": IntAttr(len(buffers)),
         }
+        if parser.parse_optional_keyword("numbers") is not None:
+            properties["numbers"] = dims_attr(tuple(_parse_dims(parser)))
         if parser.parse_optional_keyword("schedules") is not None:
             properties["schedules"] = parser.parse_attribute()
         attributes = parser.parse_optional_attr_dict_with_keyword()

@@ -21,7 +21,10 @@ def build_kernel(name: str, kernel: KernelRows) -> ops.KernelOp:
     builder = _Builder(block, len(kernel.buffers))
     builder.add_all(kernel.rows)
     params = [f"p{i}" for i in range(len(kernel.bindings))]
-    return ops.KernelOp.build_from(name, params, kernel.outer, kernel.row, len(kernel.buffers), block)
+    built = ops.KernelOp.build_from(name, params, kernel.outer, kernel.row, len(kernel.buffers), block)
+    if kernel.numbers:
+        built.properties["numbers"] = dims_attr(kernel.numbers)
+    return built
 
 
 @cache

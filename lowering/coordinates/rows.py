@@ -13,13 +13,16 @@ from typing import Any
 
 from dlcb.dialects.graph.base import Guard
 from dlcb.dialects.graph.types import Dim
-from dlcb.dialects.shape.expr import Expr, const, from_terms
+from dlcb.dialects.graph.view import product
+from dlcb.dialects.shape.expr import Expr, add, const, from_terms
 from dlcb.dialects.types import TYPE_NAME
 from dlcb.lowering.coordinates.axes import Axis, linear_form, merge
 from dlcb.lowering.coordinates.elements import Elements, Node
 
 Row = tuple[Any, ...]
 ONE = const(1)
+LARGE = 2**30
+"""Literal numbers below this need no look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,12 @@ class KernelRows:
     buffers: tuple[str, ...]
     rows: tuple[Row, ...]
     bindings: tuple[Expr, ...]
+    numbers: tuple[Dim, ...]
+    """What numbers that are no coordinates reach, to either side of 0: 32-bit arithmetic must hold these too."""
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return self.outer, self.row, self.buffers, self.rows
+        return self.outer, self.row, self.buffers, self.rows, self.numbers
 
 
 class Numbering:
@@ -65,6 +70,7 @@ class Numbering:
         self.rows: list[Row] = []
         self.count = 0
         self.numbers: dict[Any, int] = {}
+        self.reached: dict[Dim, None] = {}
         names = frozenset(a.name for a in (*outer, *row))
         self.forms = {offset: linear_form(offset, names) for offset in self._offsets()}
         fixed = self._used_otherwise(names)
@@ -80,7 +86,8 @@ class Numbering:
             strides, extra = self.place(output.offset)
             guard = self.guard(output.guard) if output.guard else None
             self.add("store", value, output.buffer, strides, extra, guard)
-        return KernelRows(outer, row, self.buffers, tuple(self.rows), tuple(self.parameters))
+        rows, reached = tuple(self.rows), tuple(self.reached)
+        return KernelRows(outer, row, self.buffers, rows, tuple(self.parameters), reached)
 
     def _all_nodes(self) -> list[Node]:
         found: dict[int, Node] = {}
@@ -177,10 +184,18 @@ class Numbering:
         return total
 
     def node(self, node: Node) -> int:
-        known = self.numbers.get(node)
-        if known is None:
-            known = self.numbers[node] = self._number(node)
-        return known
+        """The number of a node; those of its operands first, without recursion into long chains."""
+        pending = [node]
+        while pending:
+            top = pending[-1]
+            missing = [] if top.op == "loop" else [a for a in top.args if a not in self.numbers]
+            if top not in self.numbers and missing:
+                pending += reversed(missing)
+                continue
+            pending.pop()
+            if top not in self.numbers:
+                self.numbers[top] = self._number(top)
+        return self.numbers[node]
 
     def _number(self, node: Node) -> int:
         element = TYPE_NAME[node.element]
@@ -189,6 +204,7 @@ class Numbering:
         if node.op == "scalar":
             return self.shared("scalar", node.attr, tuple(self.node(a) for a in node.args), element)
         if node.op == "index":
+            self._note_reach(node.attr)
             return self.shared("to_element", self.expr(node.attr), element)
         if node.op == "holds":
             return self.shared("to_element", self.guard(node.attr), element)
@@ -200,6 +216,16 @@ class Numbering:
         if node.op == "reduce":
             return self._reduce(node, element)
         return self._loop(node, element)
+
+    def _note_reach(self, number: Expr) -> None:
+        """Note how far from 0 a number gets, unless it stays within the number of points of the kernel."""
+        ranges = self.elements.ranges
+        points = product([a.size for a in (*self.outer, *self.row)])
+        if ranges.within(number, add(points, 1)):
+            return
+        for end in ranges.ends(number):
+            if end is not None and (end.value is None or abs(end.value) >= LARGE):
+                self.reached[self.dim(end)] = None
 
     def _reduce(self, node: Node, element: str) -> int:
         function, initial = node.attr
@@ -222,11 +248,16 @@ class Numbering:
 
     def _hoist(self, node: Node, variables: frozenset[str]) -> None:
         """Number what does not depend on the loop's variables before the loop."""
-        if node.free.isdisjoint(variables):
-            self.node(node)
-            return
-        for arg in node.args:
-            self._hoist(arg, variables)
+        pending, seen = [node], set[Node]()
+        while pending:
+            top = pending.pop()
+            if top in seen:
+                continue
+            seen.add(top)
+            if top.free.isdisjoint(variables):
+                self.node(top)
+            else:
+                pending += reversed(top.args)
 
 
 def _by_coordinates(e: Expr) -> dict[tuple[Expr, ...], Expr]:

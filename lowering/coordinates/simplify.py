@@ -80,6 +80,10 @@ class Ranges:
         """Is 0 ≤ x < size proved?"""
         return self._extreme_holds(x, ZERO, size)
 
+    def ends(self, x: Expr) -> tuple[Expr | None, Expr | None]:
+        """The least and the largest value of x over all coordinates, as expressions of sizes; None where unknown."""
+        return self._extreme(x, False), self._extreme(x, True)
+
     def _extreme_holds(self, x: Expr, low: Expr, end: Expr) -> bool:
         least, most = self._extreme(x, False), self._extreme(x, True)
         return (

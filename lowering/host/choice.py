@@ -109,6 +109,8 @@ class _Variant:
         if schedule.index == 32:
             found.append(lt(mul(self.rows, self.length), INDEX_LIMIT))
             found += [lt(span(v, self.choice.sizes), INDEX_LIMIT) for v in self.buffers]
+            reached = [self._value(d) for d in self._dims("numbers")]
+            found += [lt(side, INDEX_LIMIT) for number in reached for side in (number, mul(-1, number))]
         if schedule.items and schedule.row in ("warp", "block"):
             together = WARP if schedule.row == "warp" else schedule.threads
             found.append(le(self.length, together * schedule.items))

@@ -17,7 +17,7 @@ from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.vectors import moves_vectors
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.scalar import FUNCTIONS
-from dlcb.dialects.types import compute_type, i1, index
+from dlcb.dialects.types import compute_type, i1, i32, i64, index
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import KernelBuilder
 
@@ -112,13 +112,20 @@ class Lanes:
             case ops.ToElementOp():
                 return self._each([self.values[op.src]], lambda v: b.cast(v, op.results[0].type))
             case ops.ToIndexOp():
-                return self._each([self.values[op.src]], lambda v: b.cast(v, b.idx))
+                return self._each([self.values[op.src]], self._as_coordinate)
             case ops.AccessOp():
                 return self._access(op)
             case ops.LoopOp():
                 return self._loop(op)
             case _:
                 raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
+
+    def _as_coordinate(self, value: SSAValue) -> SSAValue:
+        """An integer element in the index type; one that does not fit becomes the nearest that does, which is out of range too."""
+        b = self.b
+        if value.type == i64 and b.idx == i32:
+            value = b.minimum(b.maximum(value, b.constant(-(2**31), i64)), b.constant(2**31 - 1, i64))
+        return b.cast(value, b.idx)
 
     # Scalars and coordinates
 
