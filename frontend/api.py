@@ -10,12 +10,14 @@ import torch
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 from dlcb.dialects._xdsl import to_text
-from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.inputs import Dynamic
 from dlcb.frontend.records import Captured
+from dlcb.frontend.torch_private import flatten
 from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.lowering.lower import Lowered, lower
 from dlcb.lowering.text_to_cpu import compile_cpu
@@ -117,7 +119,7 @@ def _check_torch() -> None:
 
 def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]) -> torch.device:
     """Where the program runs: where its tensors are; a target that says otherwise is an error."""
-    tensors = [v for v in torch.utils._pytree.tree_leaves(list(values)) if isinstance(v, torch.Tensor)]  # pyright: ignore
+    tensors = [v for v in flatten(list(values))[0] if isinstance(v, torch.Tensor)]
     if isinstance(model, torch.nn.Module):
         tensors += list(model.parameters())
     devices = {t.device for t in tensors}
@@ -151,9 +153,6 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
 
 
 def _launches(module: ModuleOp) -> list[str]:
-    from dlcb.dialects.graph.base import GraphOp
-    from dlcb.dialects.graph.structure import LaunchOp
-
     found: list[str] = []
     for func in module.body.block.ops:
         if isinstance(func, FuncOp):
