@@ -8,7 +8,7 @@ phase, a loop's body); it computes what is asked for, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
@@ -63,8 +63,7 @@ class Lanes:
 
     def inner(self) -> Lanes:
         """For the body of a loop or a branch: knows what is known here; what it computes stays there."""
-        other = Lanes(self.kernel, self.b, self.values, self.lanes, self.provide)
-        return other
+        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide)
 
     def get(self, value: SSAValue) -> Values:
         """The value, computed if need be; operands first, without recursion into long chains."""
@@ -93,10 +92,6 @@ class Lanes:
         skip = 1 if isinstance(op, ops.AccessOp) else 0
         return list(op.operands[skip:])
 
-    def _each(self, operands: Sequence[Values], make: Callable[..., SSAValue]) -> Values:
-        count = max((len(o) for o in operands), default=1)
-        return [make(*(o[lane] if len(o) > 1 else o[0] for o in operands)) for lane in range(count)]
-
     def _compute(self, op: object) -> Values:
         b = self.b
         match op:
@@ -110,9 +105,9 @@ class Lanes:
             case ops.ScalarOp():
                 return self._scalar(op)
             case ops.ToElementOp():
-                return self._each([self.values[op.src]], lambda v: b.cast(v, op.results[0].type))
+                return each(lambda v: b.cast(v, op.results[0].type), self.values[op.src])
             case ops.ToIndexOp():
-                return self._each([self.values[op.src]], self._as_coordinate)
+                return each(self._as_coordinate, self.values[op.src])
             case ops.AccessOp():
                 return self._access(op)
             case ops.LoopOp():
@@ -121,7 +116,8 @@ class Lanes:
                 raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
 
     def _as_coordinate(self, value: SSAValue) -> SSAValue:
-        """An integer element in the index type; one that does not fit becomes the nearest that does, which is out of range too."""
+        """An integer element in the index type; one that does not fit becomes the nearest that does, which is out of
+        range too."""
         b = self.b
         if value.type == i64 and b.idx == i32:
             value = b.minimum(b.maximum(value, b.constant(-(2**31), i64)), b.constant(2**31 - 1, i64))
@@ -133,8 +129,8 @@ class Lanes:
         b, function = self.b, op.function.data
         operands = [self.values[a] for a in op.args]
         if function == "cast":
-            return self._each(operands, lambda v: b.cast(v, op.results[0].type))
-        return self._each(operands, lambda *vs: self._call(function, vs))
+            return each(lambda v: b.cast(v, op.results[0].type), operands[0])
+        return each(lambda *vs: self._call(function, vs), *operands)
 
     def _call(self, function: str, operands: Sequence[SSAValue]) -> SSAValue:
         b = self.b
@@ -148,10 +144,11 @@ class Lanes:
         if function in ("floordiv", "mod"):
             return self._divide(op, operands)
         if function == "and":
-            return self._each(operands, lambda x, y: b.and_(self._truth(x), self._truth(y)))
+            return each(lambda x, y: b.and_(self._truth(x), self._truth(y)), operands[0], operands[1])
         if function == "select":
-            return self._each(operands, lambda c, x, y: b.select(self._truth(c), self._number(x), self._number(y)))
-        return self._each(operands, lambda *vs: b.call(function, *map(self._number, vs)))
+            condition, x, y = operands
+            return each(lambda c, x, y: b.select(self._truth(c), self._number(x), self._number(y)), condition, x, y)
+        return each(lambda *vs: b.call(function, *map(self._number, vs)), *operands)
 
     def _truth(self, value: SSAValue) -> SSAValue:
         return value if value.type == i1 else self.b.ne(value, self.b.constant(0, value.type))
@@ -168,8 +165,9 @@ class Lanes:
         elif isinstance(divisor, ops.ConstantOp):
             dims = [int(divisor.number)]
         if dims is None or not _not_negative(op.args[0]):
-            return self._each(operands, lambda x, y: b.call(op.function.data, self._number(x), self._number(y)))
-        return self._each(operands[:1], lambda x: b.divide(self._number(x), dims)[wanted])
+            x, y = operands
+            return each(lambda x, y: b.call(op.function.data, self._number(x), self._number(y)), x, y)
+        return each(lambda x: b.divide(self._number(x), dims)[wanted], operands[0])
 
     # Memory
 
@@ -182,9 +180,9 @@ class Lanes:
                 step = b.number([stride])
                 along = self.values[axis]
                 here = [along[0]] if first else along
-                total = self._each([total, here], lambda t, c, s=step: b.add(t, b.mul(c, s)))
+                total = each(lambda t, c, s=step: b.add(t, b.mul(c, s)), total, here)
         if op.extra is not None:
-            total = self._each([total, self.get(op.extra)], lambda t, e: b.add(t, self._number(e)))
+            total = each(lambda t, e: b.add(t, self._number(e)), total, self.get(op.extra))
         return total
 
     def _access(self, op: ops.AccessOp) -> Values:
@@ -195,11 +193,13 @@ class Lanes:
         places = self.place(op)
         if op.guard is not None:
             assert op.other is not None
-            return self._each(
-                [self.values[op.guard], places, self.values[op.other]],
+            return each(
                 lambda g, at, other: b.load_if(self._truth(g), array, at, other),
+                self.values[op.guard],
+                places,
+                self.values[op.other],
             )
-        return self._each([places], lambda at: b.load(array, at))
+        return each(lambda at: b.load(array, at), places)
 
     def store(self, op: ops.StoreOp) -> None:
         b = self.b
@@ -251,6 +251,20 @@ class Lanes:
             inner = lanes.inner()
             inner.values[position] = [k]
             self._nest(op, rest, totals, inner)
+
+
+@overload
+def each(make: Callable[[SSAValue], SSAValue], x: Values, /) -> Values: ...
+@overload
+def each(make: Callable[[SSAValue, SSAValue], SSAValue], x: Values, y: Values, /) -> Values: ...
+@overload
+def each(make: Callable[[SSAValue, SSAValue, SSAValue], SSAValue], x: Values, y: Values, z: Values, /) -> Values: ...
+@overload
+def each(make: Callable[..., SSAValue], *operands: Values) -> Values: ...
+def each(make: Callable[..., SSAValue], *operands: Values) -> Values:
+    """`make` of the operands in every lane; once, if all lanes share them all."""
+    count = max((len(o) for o in operands), default=1)
+    return [make(*(at_lane(o, lane) for o in operands)) for lane in range(count)]
 
 
 def at_lane(values: Values, lane: int) -> SSAValue:

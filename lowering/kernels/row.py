@@ -6,7 +6,7 @@ is costly (a load, an exponential) stays in registers where the schedule stages;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.ir import OpResult, SSAValue
@@ -237,7 +237,7 @@ class RowLowering:
         return self.b.eq(self.lane(), self.b.constant(0, self.b.idx))
 
     @contextmanager
-    def row_guard(self) -> Iterator[None]:
+    def row_guard(self) -> Generator[None]:
         """Only threads that have a row."""
         yield
 
@@ -286,7 +286,7 @@ class WarpRow(RowLowering):
         return WARP
 
     @contextmanager
-    def row_guard(self) -> Iterator[None]:
+    def row_guard(self) -> Generator[None]:
         with self.b.if_(self.b.lt(self.row_number(), self.b.number(self.kernel.outer.dims))):
             yield
 
@@ -310,7 +310,7 @@ class ThreadRow(RowLowering):
         return self.b.eq(self.b.constant(0, self.b.idx), self.b.constant(0, self.b.idx))
 
     @contextmanager
-    def row_guard(self) -> Iterator[None]:
+    def row_guard(self) -> Generator[None]:
         with self.b.if_(self.b.lt(self.row_number(), self.b.number(self.kernel.outer.dims))):
             yield
 
