@@ -101,7 +101,7 @@ def images(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
 
 
 def resnet(name: str, blocks: tuple[int, int, int, int], bottleneck: bool, real: bool) -> Case:
-    width, classes = (64, 1000) if real else (8, 11)
+    width, classes = (64, 1000) if real else (8, 61)
     if real:
         shapes = tuple((n, s, s) for s in (224, 160) for n in (1, 4, 8, 16, 32))
         return Case(name, seeded(lambda: ResNet(blocks, bottleneck, width, classes)), images, (2, 224, 224), shapes)

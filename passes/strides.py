@@ -33,6 +33,7 @@ from dlcb.dialects.shape.system import Source
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.fusion.updates import plan_updates, written_arguments
+from dlcb.passes.results import separate_results
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 from dlcb.passes.weights import NAME as WEIGHTS
@@ -81,6 +82,7 @@ class _Layouts:
         self.sizes = DefinedSizes.from_system(self.system)
         plan_updates(func)
         self.written = written_arguments(func)
+        separate_results(func, self.written)
         self.channels_last = channels_last_values(self.func)
         self.needed = needs_memory(self.func)
         self.returned = set(self.func.returned.operands)

@@ -71,6 +71,22 @@ def _convolution(operands: Operands, options: Options, out: Tensor | None) -> Te
     return in_order(result, options.get("order"))
 
 
+def _convolution_relu(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
+    """max(x * w + bias (+ residual), 0); one cuDNN call where that exists."""
+    x, w, bias = operands[:3]
+    residual = operands[3] if len(operands) == 4 else None
+    if x.is_cuda and x.numel() and torch.backends.cudnn.is_available():
+        geometry = (options["stride"], options["padding"], options["dilation"], options.get("groups", 1))
+        if residual is None:
+            result = torch.cudnn_convolution_relu(x, w, bias, *geometry)
+        else:
+            result = torch.cudnn_convolution_add_relu(x, w, residual, 1.0, bias, *geometry)
+    else:
+        result = _convolution((x, w, bias), options, None)
+        result = (result if residual is None else result.add_(residual)).relu_()
+    return in_order(result, options.get("order"))
+
+
 def _attention(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
     """softmax(q @ k.T * scale + mask) @ v over the last two dimensions; a head of k and v may serve several of q."""
     q, k, v = operands[:3]
@@ -104,23 +120,20 @@ def in_order(tensor: Tensor, order: Sequence[int] | None) -> Tensor:
     return permuted.contiguous().permute(*inverse)
 
 
+_CONVOLUTION_OPTIONS: Mapping[str, OptionKind] = {
+    "stride": "integers",
+    "padding": "integers",
+    "dilation": "integers",
+    "transposed": "truth",
+    "output_padding": "integers",
+    "groups": "integer",
+    "order": "integers",
+}
+
 LIBRARY: dict[str, LibraryFunction] = {
     "matmul": LibraryFunction(_matmul, (2, 3), {}, writes_out=True, allocates=True),
-    "convolution": LibraryFunction(
-        _convolution,
-        (2, 3),
-        {
-            "stride": "integers",
-            "padding": "integers",
-            "dilation": "integers",
-            "transposed": "truth",
-            "output_padding": "integers",
-            "groups": "integer",
-            "order": "integers",
-        },
-        writes_out=False,
-        allocates=True,
-    ),
+    "convolution": LibraryFunction(_convolution, (2, 3), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True),
+    "convolution_relu": LibraryFunction(_convolution_relu, (3, 4), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True),
     "attention": LibraryFunction(
         _attention,
         (3, 4),

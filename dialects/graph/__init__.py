@@ -5,6 +5,7 @@ from xdsl.ir import Attribute, Operation
 from dlcb.dialects.graph import (
     composite,
     contract,
+    convolution,
     creation,
     elementwise,
     indexing,
@@ -23,6 +24,7 @@ OPS: list[type[Operation]] = [
     *window.OPS,
     *indexing.OPS,
     *contract.OPS,
+    *convolution.OPS,
     *composite.OPS,
     *structure.OPS,
 ]

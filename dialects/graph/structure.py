@@ -23,6 +23,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.base import parse_type, print_type
+from dlcb.dialects.graph.types import Dims, DimsAttr, dims_attr
 
 KINDS = ("input", "weight", "int")
 
@@ -72,9 +73,7 @@ class FuncOp(IRDLOperation):
     def verify_(self) -> None:
         count = len(self.body.block.args)
         if len(self.names) != count or len(self.kinds) != count:
-            raise VerifyException(
-                f"{self.name}: {count} arguments, {len(self.names)} names, {len(self.kinds)} kinds"
-            )
+            raise VerifyException(f"{self.name}: {count} arguments, {len(self.names)} names, {len(self.kinds)} kinds")
         for kind in self.kinds:
             if kind not in KINDS:
                 raise VerifyException(f"{self.name}: argument kind {kind!r} is none of {', '.join(KINDS)}")
@@ -122,23 +121,37 @@ class FuncOp(IRDLOperation):
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
     """What a function gives back. The first operands are the new values of the arguments in `updates`, written in place; the
-    others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not copies."""
+    others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not copies;
+    `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have memory of
+    their own. `numbers` are results that are integers: dims."""
 
     name = "dlcb.graph.return"
     args = var_operand_def()
     updates = opt_prop_def(ArrayAttr[IntAttr])
     aliases = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    shares = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    numbers = opt_prop_def(DimsAttr)
     traits = traits_def(IsTerminator())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "($args^ `:` type($args))? attr-dict"
 
     @staticmethod
-    def make(values: Sequence[SSAValue], updates: Sequence[int] = (), aliases: Sequence[tuple[int, int]] = ()) -> ReturnOp:
+    def make(
+        values: Sequence[SSAValue],
+        updates: Sequence[int] = (),
+        aliases: Sequence[tuple[int, int]] = (),
+        shares: Sequence[tuple[int, int]] = (),
+        numbers: Dims = (),
+    ) -> ReturnOp:
         properties: dict[str, Attribute] = {}
         if updates:
             properties["updates"] = ArrayAttr(map(IntAttr, updates))
         if aliases:
-            properties["aliases"] = ArrayAttr(ArrayAttr(map(IntAttr, pair)) for pair in aliases)
+            properties["aliases"] = _pairs(aliases)
+        if shares:
+            properties["shares"] = _pairs(shares)
+        if numbers:
+            properties["numbers"] = dims_attr(numbers)
         return ReturnOp.create(operands=values, properties=properties)
 
     @property
@@ -148,14 +161,25 @@ class ReturnOp(IRDLOperation):
     @property
     def aliased(self) -> dict[int, int]:
         """Result (counted without the updates) → argument."""
-        if self.aliases is None:
-            return {}
-        pairs = [tuple(i.data for i in pair.data) for pair in self.aliases.data]
-        return {pair[0]: pair[1] for pair in pairs}
+        return _mapping(self.aliases)
+
+    @property
+    def shared(self) -> dict[int, int]:
+        """Result → the earlier result whose memory it lies in."""
+        return _mapping(self.shares)
 
     @property
     def results_returned(self) -> Sequence[SSAValue]:
         return self.operands[len(self.updated) :]
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> ArrayAttr[ArrayAttr[IntAttr]]:
+    return ArrayAttr(ArrayAttr(map(IntAttr, pair)) for pair in pairs)
+
+
+def _mapping(pairs: ArrayAttr[ArrayAttr[IntAttr]] | None) -> dict[int, int]:
+    """The pairs as first → second."""
+    return {} if pairs is None else {pair.data[0].data: pair.data[1].data for pair in pairs.data}
 
 
 class Isolated(IRDLOperation):
@@ -222,10 +246,7 @@ class KernelOp(Isolated):
     @property
     def written_over(self) -> dict[int, int]:
         """Result → operand whose memory it takes."""
-        if self.in_place is None:
-            return {}
-        pairs = [tuple(i.data for i in pair.data) for pair in self.in_place.data]
-        return {pair[0]: pair[1] for pair in pairs}
+        return _mapping(self.in_place)
 
 
 @irdl_op_definition
@@ -254,10 +275,7 @@ class LaunchOp(IRDLOperation):
 
     @property
     def written_over(self) -> dict[int, int]:
-        if self.in_place is None:
-            return {}
-        pairs = [tuple(i.data for i in pair.data) for pair in self.in_place.data]
-        return {pair[0]: pair[1] for pair in pairs}
+        return _mapping(self.in_place)
 
 
 OPS: list[type[Operation]] = [FuncOp, ReturnOp, KernelOp, YieldOp, LaunchOp]

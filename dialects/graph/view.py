@@ -135,7 +135,9 @@ def is_one(size: Expr) -> bool:
     return size.is_const and size.value == 1
 
 
-def reshape_strides(sizes: Sequence[Expr], strides: tuple[Expr, ...], result_sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
+def reshape_strides(
+    sizes: Sequence[Expr], strides: tuple[Expr, ...], result_sizes: Sequence[Expr]
+) -> tuple[Expr, ...] | None:
     """The strides of a reshape as a view; None where the operand's strides do not allow it for every size."""
     out: list[Expr] = [const(0)] * len(result_sizes)
     for operand_run, result_run in reshape_groups(sizes, result_sizes):
@@ -376,7 +378,9 @@ class InsertOp(GraphOp):
     def reads(self, coords: Coords, sizes: Sizes) -> list[Read]:
         inner: list[Expr] = []
         guard: list[Guard] = []
-        grid = zip(sizes.list(self.starts), sizes.list(self.steps), sizes.of(self.src), sizes.of(self.base), strict=True)
+        grid = zip(
+            sizes.list(self.starts), sizes.list(self.steps), sizes.of(self.src), sizes.of(self.base), strict=True
+        )
         for c, (start, step, size, whole) in zip(coords, grid, strict=True):
             if is_zero(start) and size is whole:
                 inner.append(c)

@@ -9,7 +9,8 @@ from typing import Any
 from xdsl.dialects.builtin import FloatAttr, IntAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from dlcb.dialects.graph.contract import AttentionOp, ConvolutionOp
+from dlcb.dialects.graph.contract import AttentionOp
+from dlcb.dialects.graph.convolution import ConvolutionOp
 from dlcb.dialects.graph.reduce import SumOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product

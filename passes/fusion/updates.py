@@ -31,20 +31,19 @@ def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
             whole = write_whole(argument, value, returned)
             returned.operands[i] = whole.results[0]
             views = [r for r, a in returned.aliased.items() if a == argument_index]
-            move_views(returned, [len(returned.updated) + r for r in views], value, whole.results[0])
+            rebuild_views(returned, [len(returned.updated) + r for r in views], value, whole.results[0])
             chain = [whole]
         lies_in.update((op.results[0], argument) for op in chain)
     return lies_in
 
 
-def move_views(returned: ReturnOp, places: list[int], value: SSAValue, written: SSAValue) -> None:
-    """Let what is returned at `places` as a view of `value` be a view of `written`, which is equal but lies in the
-    argument."""
+def rebuild_views(returned: ReturnOp, places: list[int], value: SSAValue, other: SSAValue) -> None:
+    """Let what is returned at `places` as a view of `value` be a view of `other`, which is equal but lies elsewhere."""
     for place in places:
         views = views_between(returned.operands[place], value)
         if views is None:
             continue
-        moved = written
+        moved = other
         for view in views:
             again = type(view).create(
                 operands=[moved], result_types=view.result_types, properties=dict(view.properties)

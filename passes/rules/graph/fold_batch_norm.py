@@ -14,7 +14,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.composite import BatchNormOp
-from dlcb.dialects.graph.contract import ConvolutionOp
+from dlcb.dialects.graph.convolution import ConvolutionOp
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, dims_of, type_of
 from dlcb.dialects.types import compute_type

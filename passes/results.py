@@ -1,0 +1,51 @@
+"""Results own their memory, unless the program says that they share it.
+
+    return %y, %y                  →   %c = dlcb.graph.copy %y; return %y, %c
+    return %x (an argument)        →   %c = dlcb.graph.copy %x; return %c
+
+Equal values are one value in the graph, so two results of a program may have become one, or a result an argument. Who
+changes the one must not change the other; so a copy is made, and what shares memory with that result lies in the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import BlockArgument, OpResult, SSAValue
+
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.structure import FuncOp, ReturnOp
+from dlcb.passes.fusion.updates import copy_before, rebuild_views, views_between
+
+
+def separate_results(func: FuncOp, lies_in: Mapping[SSAValue, SSAValue]) -> None:
+    """Edit the function; `lies_in` tells which values are written into which argument's memory."""
+    returned = func.returned
+    taken: set[SSAValue] = set()
+    for group in sharing_groups(returned):
+        if group[0] in returned.aliased:
+            continue
+        base = memory_base(result_value(returned, group[0]))
+        if base in taken or isinstance(base, BlockArgument) or base in lies_in:
+            copy = copy_before(base, returned)
+            rebuild_views(returned, [len(returned.updated) + r for r in group], base, copy)
+        taken.add(memory_base(result_value(returned, group[0])))
+
+
+def sharing_groups(returned: ReturnOp) -> Sequence[list[int]]:
+    """The results by whose memory they lie in: each list starts with the owner."""
+    groups: dict[int, list[int]] = {}
+    for result in range(len(returned.results_returned)):
+        groups.setdefault(returned.shared.get(result, result), []).append(result)
+    return list(groups.values())
+
+
+def result_value(returned: ReturnOp, result: int) -> SSAValue:
+    return returned.operands[len(returned.updated) + result]
+
+
+def memory_base(value: SSAValue) -> SSAValue:
+    """What the value is a view of."""
+    while isinstance(value, OpResult) and isinstance(value.op, GraphOp) and value.op.FAMILY == "view":
+        value = value.op.operands[0]
+    return value
