@@ -14,7 +14,7 @@ from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.capture import capture
-from dlcb.frontend.importer import Imported, import_captured
+from dlcb.frontend.importer import Imported, Result, import_captured
 from dlcb.frontend.inputs import Dynamic
 from dlcb.frontend.records import Captured
 from dlcb.frontend.torch_private import flatten
@@ -175,14 +175,16 @@ def _interface(
     for described in captured.inputs:
         constant = described.kind == "constant"
         inputs.append(["constant", described.name, described.example] if constant else ["argument"])
-    outputs: list[list[Any]] = []
-    for number, result in enumerate(imported.results):
-        if result.kind == "size":
-            raise UnsupportedError(f"{captured.name}: result {number} is a number that depends on sizes")
-        outputs.append(["result" if result.kind == "tensor" else "constant", result.content])
+    outputs = [_output(result) for result in imported.results]
     filled = captured.out_spec.unflatten(list(range(len(outputs))))
     order: list[Any] = []
     return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])
+
+
+def _output(result: Result) -> list[Any]:
+    if result.place < 0:
+        return ["constant", result.constant]
+    return ["result", result.place] if result.divisor is None else ["ratio", result.place, result.divisor]
 
 
 def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:

@@ -6,7 +6,7 @@ result are compared with the traced ones, so a wrong rule or handler is found he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, cast
@@ -41,12 +41,13 @@ TABLE: Mapping[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One leaf of the program's result."""
+    """One leaf of the program's result: a result of the function, or a constant."""
 
-    kind: str
-    """`tensor`: a result of the function; `size`: a number over symbols of inputs; `constant`."""
-    content: Any
-    """The place among the function's results; an `Expr` or `Ratio`; the constant."""
+    place: int = -1
+    """The place among the function's results, tensors first; -1 for a constant."""
+    divisor: int | None = None
+    """The leaf is a float: the number at that place, divided by this."""
+    constant: Any = None
 
 
 @dataclass(slots=True)
@@ -200,26 +201,28 @@ class _Importer:
         place_of = {argument: place for place, (argument, _, _) in enumerate(self._arguments)}
         updated = [place_of[self._values[update.target]] for update in captured.updates]
         values = [self._values[update.value] for update in captured.updates]
-        results: list[Result] = []
-        for output in captured.outputs:
-            results.append(self._result(output, len(values) - len(updated)))
-            if isinstance(output, Value):
-                values.append(self._value(output))
-        aliases = [
-            (results[alias.output].content, place_of[self._values[alias.of]])
-            for alias in captured.aliases
-            if isinstance(alias.of, Value)
-        ]
-        return results, ReturnOp.make(values, updated, aliases)
+        tensors = [self._value(output) for output in captured.outputs if isinstance(output, Value)]
+        numbers: list[Dim] = []
+        places = iter(range(len(tensors)))
+        results = [self._result(output, places, len(tensors), numbers) for output in captured.outputs]
+        aliases: list[tuple[int, int]] = []
+        shares: list[tuple[int, int]] = []
+        for alias in captured.aliases:
+            result = results[alias.output].place
+            if isinstance(alias.of, Value):
+                aliases.append((result, place_of[self._values[alias.of]]))
+            else:
+                shares.append((result, results[alias.of].place))
+        return results, ReturnOp.make([*values, *tensors], updated, aliases, shares, tuple(numbers))
 
-    def _result(self, output: Any, place: int) -> Result:
+    def _result(self, output: Any, places: Iterator[int], tensors: int, numbers: list[Dim]) -> Result:
         if isinstance(output, Value):
-            return Result("tensor", place)
-        if isinstance(output, Expr):
-            return Result("size", self._system.value(self._expr(output)))
-        if isinstance(output, Ratio):
-            return Result("size", Ratio(self._system.value(self._expr(output.numerator)), output.denominator))
-        return Result("constant", output)
+            return Result(next(places))
+        if isinstance(output, Expr | Ratio):
+            expr, divisor = (output, None) if isinstance(output, Expr) else (output.numerator, output.denominator)
+            numbers.append(self._system.define_fresh(self._expr(expr)))
+            return Result(tensors + len(numbers) - 1, divisor)
+        return Result(constant=output)
 
     def _add_checks(self) -> None:
         for check in self._captured.checks:

@@ -21,7 +21,7 @@ from dlcb.frontend.records import Alias, Input, Record, Update, Value, Weight
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
 from dlcb.frontend.trace import Trace
-from dlcb.frontend.tracked import symbol
+from dlcb.frontend.tracked import TrackedSize, symbol
 from dlcb.frontend.tracker import Check, Comparison, Ratio
 
 _NO_ANSWERS: Mapping[Comparison, bool] = {}
@@ -96,7 +96,7 @@ class Session:
         return fake
 
     def _finish(self, trace: Trace, inputs: list[Input], result: Any) -> Run:
-        leaves, out_spec = private.flatten(result)
+        leaves, out_spec = private.flatten(private.map_leaves(_plain_tuple, result))
         outputs = [self._output(trace, leaf) for leaf in leaves]
         return Run(
             inputs=inputs,
@@ -131,6 +131,11 @@ class Session:
                 if not _is_same(space, saved):
                     space.clear()
                     space.update(saved)
+
+
+def _plain_tuple(leaf: Any) -> Any:
+    """The sizes of a tensor as a tuple, of which each is a result."""
+    return tuple(leaf) if isinstance(leaf, TrackedSize) else leaf
 
 
 _OUTPUTS = (Value, Expr, Ratio, bool, int, float, str, torch.dtype, torch.device)

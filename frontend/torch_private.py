@@ -43,6 +43,11 @@ def flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
     return pytree.tree_flatten(tree)
 
 
+def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
+    _register_dataclasses(tree)
+    return pytree.tree_map(function, tree)
+
+
 def unflatten(leaves: list[Any], spec: TreeSpec) -> Any:
     return pytree.tree_unflatten(leaves, spec)
 

@@ -62,8 +62,10 @@ class _Writer:
                 self.library(op)
             else:
                 assert isinstance(op, ReturnOp) or is_view(op), op
-        results = [self.memory.tensor(v) for v in self.func.returned.results_returned]
-        return self.builder.finish(results)
+        returned = self.func.returned
+        results = [self.memory.tensor(v) for v in returned.results_returned]
+        numbers = returned.numbers.dims if returned.numbers is not None else ()
+        return self.builder.finish([*results, *(self.builder.index_value(self.sizes.dim(n)) for n in numbers)])
 
     def arguments(self) -> list[ArgumentAttr]:
         updated = {root(self.func.body.block.args[i]) for i in self.func.returned.updated}

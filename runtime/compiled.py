@@ -27,7 +27,8 @@ class Interface:
     """How a caller's arguments become the program's, and its results the caller's.
 
     `inputs`: for each leaf of the arguments `["argument"]` (a tensor or an integer that the program takes) or
-    `["constant", name, value]`; `outputs`: for each leaf of the results `["result", i]` or `["constant", value]`.
+    `["constant", name, value]`; `outputs`: for each leaf of the results `["result", i]`, `["ratio", i, divisor]` (a
+    float) or `["constant", value]`.
     """
 
     parameters: list[str]
@@ -107,7 +108,7 @@ class CompiledModel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         results = self.module(*self._flat(args, kwargs))
         interface = self._interface
-        leaves = [results[o[1]] if o[0] == "result" else o[1] for o in interface.outputs]
+        leaves = [_leaf(output, results) for output in interface.outputs]
         if interface.result_structure == "*":
             return leaves[0]
         return build(interface.result_structure, iter(leaves), self._make_record)
@@ -192,6 +193,16 @@ class CompiledModel:
         """Write a `.dlcb` file with a snapshot of the weights."""
         self._artifact.extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
         save_artifact(self._artifact, Path(path))
+
+
+def _leaf(output: list[Any], results: Sequence[Any]) -> Any:
+    match output:
+        case ["result", place]:
+            return results[place]
+        case ["ratio", place, divisor]:
+            return results[place] / divisor
+        case _:
+            return output[1]
 
 
 def load(
