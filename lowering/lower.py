@@ -1,0 +1,39 @@
+"""A graph module → what the runtime is given: host programs and kernel text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, ModuleOp
+
+from dlcb.dialects.host.ops import ProgramOp
+from dlcb.dialects.umbrella import DLCB
+from dlcb.lowering.cuda_to_text import module_to_text
+from dlcb.lowering.host_to_json import program_to_json
+from dlcb.lowering.pipeline import Observer, run
+
+
+@dataclass
+class Lowered:
+    """`programs` by function name (`main`, `weights`), serialized; `kernels`, the text of all kernels without the prelude;
+    `seconds` by stage."""
+
+    programs: dict[str, Any]
+    kernels: str
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def context() -> Context:
+    ctx = Context()
+    ctx.load_dialect(Builtin)
+    ctx.load_dialect(DLCB)
+    return ctx
+
+
+def lower(module: ModuleOp, *, check: bool = False, observer: Observer | None = None) -> Lowered:
+    """Run what remains of the pipeline, in place. With `check`, each stage's result is verified."""
+    seconds = run(module, context(), check=check, observer=observer)
+    programs = {op.sym_name.data: program_to_json(op) for op in module.body.block.ops if isinstance(op, ProgramOp)}
+    return Lowered(programs, module_to_text(module), seconds)
