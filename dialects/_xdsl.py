@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from io import StringIO
+from typing import cast
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -9,6 +10,7 @@ from xdsl.dialects.builtin import (
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
+    IntAttr,
     ModuleOp,
     NameLoc,
     UnknownLoc,
@@ -24,7 +26,9 @@ __all__ = [
     "LocatedPrinter",
     "SpanParser",
     "append_operands",
+    "entries",
     "has_location",
+    "int_of",
     "keep_arguments",
     "op_text",
     "set_type",
@@ -54,6 +58,18 @@ def _location_text(location: Attribute) -> str | None:
 def source_line(node: Operation | BlockArgument) -> str | None:
     """`model.py:12`, the innermost place that the node's location names; None where it names none."""
     return _location_text(node.location)
+
+
+def entries(attribute: Attribute) -> tuple[Attribute, ...]:
+    """What an array attribute holds; `isinstance` alone would leave its type unknown."""
+    assert isinstance(attribute, ArrayAttr)
+    return cast("ArrayAttr[Attribute]", attribute).data
+
+
+def int_of(attribute: Attribute) -> int:
+    """The integer of an `IntAttr`; as for `entries`."""
+    assert isinstance(attribute, IntAttr)
+    return cast("IntAttr", attribute).data
 
 
 def set_type(value: SSAValue, type: Attribute) -> None:

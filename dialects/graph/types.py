@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -16,6 +16,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import entries
 from dlcb.dialects.shape.expr import Expr, const, sym
 from dlcb.dialects.types import NAMES, TYPE_NAME
 
@@ -50,13 +51,15 @@ def _to_attr(dims: Sequence[Dim]) -> ArrayAttr[Attribute]:
 
 
 def _from_attr(attr: Attribute) -> Dims:
-    assert isinstance(attr, ArrayAttr)
-    dims: list[Dim] = []
-    for d in attr.data:
-        if not isinstance(d, (IntAttr, StringAttr)):
-            raise VerifyException(f"a dim is an integer or the name of a symbol, got {d}")
-        dims.append(d.data)
-    return tuple(dims)
+    return tuple(map(dim_of_attr, entries(attr)))
+
+
+def dim_of_attr(attr: Attribute) -> Dim:
+    if isinstance(attr, StringAttr):
+        return attr.data
+    if not isinstance(attr, IntAttr):
+        raise VerifyException(f"a dim is an integer or the name of a symbol, got {attr}")
+    return cast("IntAttr", attr).data
 
 
 @irdl_attr_definition
@@ -135,8 +138,7 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def rank(self) -> int:
-        assert isinstance(self.shape, ArrayAttr)
-        return len(self.shape.data)
+        return len(entries(self.shape))
 
     @property
     def layout(self) -> Layout | None:

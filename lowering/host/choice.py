@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
+from dlcb.dialects._xdsl import entries, int_of
 from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.structure import LaunchOp
-from dlcb.dialects.graph.types import Dim, DimsAttr, type_of
+from dlcb.dialects.graph.types import Dim, DimsAttr, dim_of_attr, type_of
 from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.host.work import Variant
 from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, lt, mod, mul
 from dlcb.dialects.shape.expr import eq as equal
 from dlcb.dialects.types import BYTES, i32, i64
-from dlcb.errors import InternalError
 from dlcb.lowering.coord_to_cuda import SCHEDULE, SPACE
 from dlcb.lowering.host.memory import Memory, span
 from dlcb.lowering.kernels.arguments import INTEGERS
@@ -50,14 +50,8 @@ class Choice:
         kernel, when, bindings = (form.data[k] for k in ("kernel", "when", "bindings"))
         assert isinstance(kernel, SymbolRefAttr)
         assert isinstance(bindings, DictionaryAttr)
-        values = {k: self.sizes.dim(_dim(v)) for k, v in bindings.data.items()}
-        return kernel.root_reference.data, self.sizes.dim(_dim(when)), values
-
-
-def _dim(attribute: Attribute) -> Dim:
-    if not isinstance(attribute, (IntAttr, StringAttr)):
-        raise InternalError(f"launch: {attribute} is no dim")
-    return attribute.data
+        values = {k: self.sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
+        return kernel.root_reference.data, self.sizes.dim(dim_of_attr(when)), values
 
 
 class _Variant:
@@ -117,13 +111,10 @@ class _Variant:
         return found
 
     def _alignment(self) -> list[SSAValue]:
-        aligned = self.space.data["aligned"]
-        assert isinstance(aligned, ArrayAttr)
         found: list[SSAValue] = []
         if self.schedule.vector > 1:
-            for number in aligned.data:
-                assert isinstance(number, IntAttr)
-                value = self.buffers[number.data]
+            for number in entries(self.space.data["aligned"]):
+                value = self.buffers[int_of(number)]
                 name = self.choice.memory.argument_name(value)
                 if name is not None:
                     width = self.schedule.vector * BYTES[type_of(value).element]
@@ -143,9 +134,7 @@ class _Variant:
                 return ceildiv(self.rows, schedule.threads)
 
     def _integers(self) -> list[str]:
-        texts = self.kernel.attributes[INTEGERS]
-        assert isinstance(texts, ArrayAttr)
-        return [t.data for t in texts.data if isinstance(t, StringAttr)]
+        return [t.data for t in entries(self.kernel.attributes[INTEGERS]) if isinstance(t, StringAttr)]
 
     def _integer(self, text: str) -> tuple[SSAValue, Attribute]:
         """The value of an integer argument, from its text (`lowering/kernels/arguments.py`)."""
