@@ -111,14 +111,14 @@ class _Layouts:
                 return
         if type_of(result).layout is not None:
             return
-        last = result in self.channels_last
-        if last and result in self.returned:
-            if op.LIBRARY is not None:
-                self.give(result, CHANNELS_LAST)
+        order = op.result_order()
+        wanted = CHANNELS_LAST if result in self.channels_last else dense(order) if order is not None else None
+        if wanted is not None and result in self.returned:
+            if op.LIBRARY is None:
+                wanted = None
+            else:
                 self.return_contiguous(op)
-                return
-            last = False
-        self.give(result, CHANNELS_LAST if last else None)
+        self.give(result, wanted)
 
     def give(self, value: SSAValue, layout: Layout | None) -> None:
         t = type_of(value)

@@ -93,6 +93,9 @@ class AttentionOp(Contract):
     causal = opt_prop_def(UnitAttr)
     grouped = opt_prop_def(UnitAttr)
 
+    def result_order(self) -> tuple[int, ...] | None:
+        return (0, 2, 1, 3) if type_of(self.results[0]).rank == 4 else None
+
     def library_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"scale": self.scale.value.data}
         if self.causal is not None:
