@@ -65,7 +65,7 @@ def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: arg
     reference = copy.deepcopy(original).double().to(device)
     example = to(case.inputs(case.example, torch.float32), device, dtype)
     began = time.perf_counter()
-    compiled = dlcb.compile(model, example, weights=options.weights)
+    compiled = dlcb.compile(model, example, weights=options.weights, graphs=options.graphs)
     result: dict[str, Any] = {
         "model": case.name,
         "dtype": dtype_name,
@@ -132,6 +132,7 @@ def main() -> int:
     parser.add_argument("--weights", default="frozen", choices=("live", "frozen"))
     parser.add_argument("--no-time", dest="time", action="store_false")
     parser.add_argument("--torch-compile", action="store_true")
+    parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="launch plainly, without CUDA graphs")
     options = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = False
