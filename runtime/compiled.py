@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -71,6 +71,14 @@ class Report:
     nodes: int = 0
     launches: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+
+    @staticmethod
+    def from_json(data: Any) -> Report:
+        """The report that was saved; an empty one where it is none."""
+        if not isinstance(data, dict):
+            return Report()
+        fields = cast("dict[str, Any]", data)
+        return Report(**fields) if fields.keys() <= set(Report.__dataclass_fields__) else Report()
 
 
 class CompiledModel:
@@ -211,10 +219,7 @@ def load(
     """Read a `.dlcb` file. For the CPU target its text is compiled by `compile_cpu`."""
     artifact = load_artifact(Path(path))
     interface = Interface.from_json(artifact.extra.get("interface"), str(path))
-    saved = artifact.extra.get("report")
-    report = (
-        Report(**saved) if isinstance(saved, dict) and saved.keys() <= set(Report.__dataclass_fields__) else Report()
-    )
+    report = Report.from_json(artifact.extra.get("report"))
     where = torch.device(device or artifact.target)
     kernels = kernels_for(artifact, where, compile_cpu)
     artifact.weights = {n: w.to(where) for n, w in artifact.weights.items()}

@@ -7,8 +7,8 @@ s}]` (a dataclass or a dict with attributes, such as the outputs of transformers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, cast
 
 from dlcb.errors import UserError
 
@@ -33,11 +33,12 @@ def structure_of(value: Any, leaves: list[Any]) -> Structure:
     """The structure of a value; its leaves are appended to `leaves`."""
     if isinstance(value, (tuple, list)):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return [kind, *(structure_of(v, leaves) for v in value)]
+        return [kind, *(structure_of(v, leaves) for v in cast("Sequence[Any]", value))]
     if isinstance(value, dict):
-        items = {str(k): structure_of(v, leaves) for k, v in value.items()}
-        return ["dict", items] if type(value) is dict else ["record", type(value).__name__, items]
-    fields = getattr(type(value), "__dataclass_fields__", None)
+        named = cast("dict[Any, Any]", value)
+        items = {str(k): structure_of(v, leaves) for k, v in named.items()}
+        return ["dict", items] if type(named) is dict else ["record", type(named).__name__, items]
+    fields = getattr(cast(Any, type(value)), "__dataclass_fields__", None)
     if fields is not None:
         return ["record", type(value).__name__, {f: structure_of(getattr(value, f), leaves) for f in fields}]
     leaves.append(value)
@@ -68,12 +69,18 @@ def check_structure(data: Any, where: str) -> Structure:
             return data
         case ["tuple" | "list", *parts]:
             return [data[0], *(check_structure(p, where) for p in parts)]
-        case ["dict", dict(items)]:
-            return ["dict", {str(k): check_structure(v, where) for k, v in items.items()}]  # pyright: ignore
-        case ["record", str(name), dict(items)]:
-            return ["record", name, {str(k): check_structure(v, where) for k, v in items.items()}]  # pyright: ignore
+        case ["dict", items]:
+            return ["dict", _check_items(items, where)]
+        case ["record", str(name), items]:
+            return ["record", name, _check_items(items, where)]
         case _:
             raise UserError(f"{where}: expected the structure of arguments, got {data!r}")
+
+
+def _check_items(items: Any, where: str) -> dict[str, Structure]:
+    if not isinstance(items, dict):
+        raise UserError(f"{where}: expected the named parts of an argument, got {items!r}")
+    return {str(k): check_structure(v, where) for k, v in cast("dict[Any, Any]", items).items()}
 
 
 def show(structure: Structure) -> str:
