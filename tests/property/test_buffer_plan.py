@@ -34,7 +34,7 @@ def _aligned(size: int) -> int:
 @given(st.lists(lifetimes(), max_size=12), st.lists(st.integers(0, 9), min_size=3, max_size=3))
 def test_live_buffers_never_overlap_and_reuse_never_costs_bytes(buffers: list[Lifetime], values: list[int]) -> None:
     plan = plan_buffers(buffers)
-    env = dict(zip(_SYMBOLS, values, strict=True))
+    env: dict[str, int] = dict(zip(_SYMBOLS, values, strict=True))
     sizes = [evaluate(b.size_bytes, env) for b in buffers]
     offsets = [evaluate(o, env) for o in plan.offsets]
     total = evaluate(plan.total_bytes, env)

@@ -4,6 +4,7 @@ import copy
 import gc
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -71,7 +72,7 @@ recipes = st.recursive(leaves, _grow, max_leaves=8)
 sizes = st.fixed_dictionaries({name: st.integers(0, 12) for name in NAMES})
 
 
-def build(recipe: object) -> Expr:
+def build(recipe: Any) -> Expr:
     if isinstance(recipe, int | str):
         return as_expr(recipe)
     op, args = recipe
@@ -82,7 +83,7 @@ class DivisionByZero(Exception):
     """The recipe has no meaning there."""
 
 
-def meaning(recipe: object, env: dict[str, int]) -> int:
+def meaning(recipe: Any, env: dict[str, int]) -> int:
     if isinstance(recipe, int):
         return recipe
     if isinstance(recipe, str):

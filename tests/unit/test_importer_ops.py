@@ -244,7 +244,7 @@ MODULES: list[tuple[nn.Module, list[tuple[int, ...]]]] = [
     (nn.AdaptiveAvgPool2d(1), [(2, 2, 5, 6), (1, 3, 4, 3)]),
     (nn.BatchNorm2d(3), [(2, 3, 4, 5), (1, 3, 2, 2)]),
     (nn.LayerNorm(4), [(2, 3, 4), (1, 2, 4)]),
-    (nn.LayerNorm((3, 4), elementwise_affine=False), [(2, 3, 4), (1, 3, 4)]),
+    (nn.LayerNorm([3, 4], elementwise_affine=False), [(2, 3, 4), (1, 3, 4)]),
     (nn.GroupNorm(2, 4), [(2, 4, 3, 3), (1, 4, 2, 5)]),
     (nn.InstanceNorm2d(3, affine=True), [(2, 3, 4, 4), (1, 3, 2, 5)]),
     (nn.RMSNorm(4), [(2, 3, 4), (1, 2, 4)]),

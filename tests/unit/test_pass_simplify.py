@@ -180,5 +180,6 @@ def test_a_folded_batch_norm_computes_the_same(transposed: bool, bias: bool) -> 
     run_convolution = functional.conv_transpose1d if transposed else functional.conv1d
     result = run_convolution(weights["x"], weights["conv.weight|bn"], weights["conv.bias|bn"])
     plain = run_convolution(weights["x"], weights["conv.weight"], weights["conv.bias"] if bias else None)
-    expected = functional.batch_norm(plain, *[weights[f"bn.{n}"] for n in ("mean", "var", "weight", "bias")])
+    mean, var, weight, shift = (weights[f"bn.{n}"] for n in ("mean", "var", "weight", "bias"))
+    expected = functional.batch_norm(plain, mean, var, weight, shift)
     torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
