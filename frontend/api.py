@@ -22,7 +22,7 @@ from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.lowering.lower import Lowered, lower
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.lowering.text_to_cubin import compile_cubin
-from dlcb.passes.solve import DIMENSIONS
+from dlcb.passes.solve import DIMENSIONS, PINNED
 from dlcb.passes.stages import Stage
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import CompiledModel, Interface, Report, kernels_for, parameter_names
@@ -148,7 +148,8 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
         for given in captured.inputs:
             if pin.symbol in given.symbols:
                 key = given.name if given.kind == "int" else f"{given.name}.shape[{given.symbols.index(pin.symbol)}]"
-                found[key] = f"pinned to {pin.value}: {pin.reason}"
+                if f"by {PINNED}" in found.get(key, f"by {PINNED}"):
+                    found[key] = f"pinned to {pin.value}: {pin.reason}"
     return found
 
 

@@ -90,8 +90,8 @@ class _Search:
 
     def _choices(self) -> list[Choice]:
         together = tuple(frozenset(group) for group in self._named.values())
-        equal = tuple(self._equal_groups())
-        return [Choice(groups, multiples) for multiples in (False, True) for groups in (together, equal)]
+        groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
+        return [Choice(groups, multiples) for multiples in (False, True) for groups in groupings]
 
     def pins(self) -> list[Pin]:
         return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self._reasons.items()]
@@ -107,8 +107,10 @@ class _Search:
     def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
         return plan_sizes(self._example, pinned, choice, self._taken)
 
-    def _equal_groups(self) -> list[frozenset[str]]:
-        return equal_groups({name: size for name, size in self._example.items() if name not in self._reasons})
+    def _equal_groups(self, by_axis: bool = False) -> list[frozenset[str]]:
+        """Symbols that are not pinned, by the example's size; with `by_axis`, only those at the same axis together."""
+        axes = self._session.arguments.axes if by_axis else {}
+        return equal_groups({n: (size, axes.get(n)) for n, size in self._example.items() if n not in self._reasons})
 
     def _pin(self, symbols: frozenset[str], reason: str) -> None:
         named = {symbol: name for name, group in self._named.items() for symbol in group}
@@ -121,7 +123,8 @@ class _Search:
     def _pin_one(self, reason: str) -> tuple[Plan, Run] | None:
         """A run with one more dim, or dims of one size, at the example's size."""
         groups = self._equal_groups()
-        separate, equal, *_ = self._choices()
+        choices = self._choices()
+        separate, equal = choices[0], choices[len(choices) // 2 - 1]
         singles = [(frozenset({name}), separate) for group in groups for name in sorted(group)]
         for symbols, choice in [*singles, *((group, equal) for group in groups)]:
             try:
@@ -138,8 +141,10 @@ class _Search:
         why = dict.fromkeys(pinned - self._reasons.keys(), reason)
         best = self._example_plan(), self._example_sizes()
         freed: list[frozenset[str]] = []
+        aligned = self._equal_groups(by_axis=True)
         for group in self._equal_groups():
-            for symbols in (group, *(frozenset({name}) for name in sorted(group) if len(group) > 1)):
+            smaller = [part for part in aligned if part < group]
+            for symbols in (group, *smaller, *(frozenset({name}) for name in sorted(group) if len(group) > 1)):
                 if not symbols <= pinned:
                     continue
                 try:
@@ -168,7 +173,7 @@ class _Search:
         except Exception as error:
             if isinstance(error, UnsupportedError) or plan.pinned == self._example.keys():
                 self._example_sizes()
-            raise _Refusal(f"{_first_line(error)} ({self._session.line})") from error
+            raise _Refusal(f"at other sizes, {_first_line(error)} ({self._session.line})") from error
         if plan.pinned != self._example.keys():
             broken = next(self._broken(run), None)
             if broken is not None:

@@ -27,6 +27,7 @@ from dlcb.frontend.aten.dtypes import element_of
 from dlcb.frontend.records import Captured, Input, Operands, Record, Value
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.generalize import SYMBOLIC
+from dlcb.passes.solve import PINNED
 
 TABLE: Mapping[str, Callable[..., Any]] = {
     **elementwise.TABLE,
@@ -229,4 +230,4 @@ class _Importer:
             lhs, rhs = self._expr(check.lhs), self._expr(check.rhs)
             self._system.require(check.kind, lhs, rhs, check.text)
         for pin in self._captured.pins:
-            self._system.require("eq", sym(pin.symbol), pin.value, f"pinned: {pin.reason}")
+            self._system.require("eq", sym(pin.symbol), pin.value, f"{PINNED}{pin.reason}")

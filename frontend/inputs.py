@@ -45,6 +45,11 @@ class Arguments:
         ordered = sorted(self.leaves, key=lambda leaf: leaf.kind != "int")
         return {s: n for leaf in ordered for s, n in zip(leaf.symbols, leaf.sizes, strict=True)}
 
+    @property
+    def axes(self) -> dict[str, int]:
+        """Which dim of its tensor a symbol is the size of."""
+        return {s: axis for leaf in self.leaves if leaf.kind == "tensor" for axis, s in enumerate(leaf.symbols)}
+
     def text_of(self, symbol: str) -> str:
         """`x.shape[0]` for the symbol of a size."""
         for leaf in self.leaves:

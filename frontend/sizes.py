@@ -8,7 +8,7 @@ example's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, cast
@@ -62,11 +62,11 @@ def _primes_from(start: int) -> Iterator[int]:
         n += 1
 
 
-def equal_groups(example: Mapping[str, int]) -> list[frozenset[str]]:
-    """Symbols with equal example values, in order."""
-    groups: dict[int, list[str]] = {}
-    for name, size in example.items():
-        groups.setdefault(size, []).append(name)
+def equal_groups(classes: Mapping[str, Hashable]) -> list[frozenset[str]]:
+    """Symbols of equal class, in order."""
+    groups: dict[Hashable, list[str]] = {}
+    for name, its_class in classes.items():
+        groups.setdefault(its_class, []).append(name)
     return [frozenset(group) for group in groups.values()]
 
 

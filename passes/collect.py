@@ -9,28 +9,33 @@ Refused: a size that nothing defines, because no input has it and no op infers i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.graph.base import GraphOp, ShapeScope
 from dlcb.dialects.graph.structure import FuncOp
-from dlcb.dialects.graph.types import TensorType, type_of
+from dlcb.dialects.graph.types import TensorType, dims_of, type_of
 from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UserError
-from dlcb.passes.functions import functions, set_system, system_of
+from dlcb.passes.functions import functions, memory_base, set_system, system_of
 from dlcb.passes.stages import mark_stage
 
 
 class CollectScope(ShapeScope):
     """Writes what ops require into a system; what holds by itself is left out."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, weights: Mapping[SSAValue, str]) -> None:
         self.system = system
+        self.op: GraphOp | None = None
+        """Whose requirements are collected."""
+        self._weights = weights
         self._seen = {(r.kind, r.lhs, r.rhs) for r in system.requires}
 
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
@@ -42,7 +47,26 @@ class CollectScope(ShapeScope):
         if holds == 0:
             raise UserError(f"{what}: {_both(lhs, value(lhs))} and {_both(rhs, value(rhs))}")
         if holds is None:
+            weight = self._weight_of_size(lhs, rhs)
+            what += f"; weight '{weight}'" if weight else ""
             self.system.requires.append(Require(kind, lhs, rhs, what))
+
+    def restate(self, requires: Iterable[Require]) -> None:
+        """Add what was required before: the ops' own requirements come first, for they say best why."""
+        for require in requires:
+            if (require.kind, require.lhs, require.rhs) not in self._seen:
+                self.system.requires.append(require)
+
+    def _weight_of_size(self, lhs: Expr, rhs: Expr) -> str | None:
+        """The weight of the op that has the one side as a literal size, where the other is none."""
+        literals = [side.value for side in (lhs, rhs) if side.value is not None]
+        if self.op is None or len(literals) != 1:
+            return None
+        for operand in self.op.operands:
+            weight = self._weights.get(memory_base(operand))
+            if weight is not None and literals[0] in dims_of(operand):
+                return weight
+        return None
 
     def knows(self, symbol: str) -> bool:
         return symbol in self.system.symbols or symbol in self.system.defines
@@ -93,11 +117,17 @@ def _unless_undefined(op: GraphOp, size: Expr, scope: CollectScope) -> None:
 def collect(func: FuncOp, system: System) -> None:
     """Add to the system all that the function's ops say of sizes."""
     add_sources(func, system)
-    scope = CollectScope(system)
+    named = zip(func.body.block.args, func.names, func.kinds, strict=True)
+    weights: dict[SSAValue, str] = {argument: name for argument, name, kind in named if kind == "weight"}
+    stated, system.requires = system.requires, []
+    scope = CollectScope(system, weights)
     for op in func.body.block.ops:
         if isinstance(op, GraphOp):
+            scope.op = op
             collect_op(op, scope)
+    scope.op = None
     collect_updates(func, scope)
+    scope.restate(stated)
 
 
 @dataclass(frozen=True)

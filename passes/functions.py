@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import OpResult, SSAValue
 
+from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.shape.ops import SystemOp
 from dlcb.dialects.shape.system import System
@@ -38,3 +40,10 @@ def set_system(func: FuncOp, system: System) -> None:
     block.insert_op_before(system.to_op(func.symbol), func if old is None else old)
     if old is not None:
         block.erase_op(old)
+
+
+def memory_base(value: SSAValue) -> SSAValue:
+    """What the value is a view of."""
+    while isinstance(value, OpResult) and isinstance(value.op, GraphOp) and value.op.FAMILY == "view":
+        value = value.op.operands[0]
+    return value

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
-from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
-from dlcb.passes.fusion.updates import copy_before, rebuild_views, views_between
+from dlcb.passes.functions import memory_base
+from dlcb.passes.fusion.updates import copy_before, rebuild_views
 
 
 def separate_results(func: FuncOp, lies_in: Mapping[SSAValue, SSAValue]) -> None:
@@ -42,10 +42,3 @@ def sharing_groups(returned: ReturnOp) -> Sequence[list[int]]:
 
 def result_value(returned: ReturnOp, result: int) -> SSAValue:
     return returned.operands[len(returned.updated) + result]
-
-
-def memory_base(value: SSAValue) -> SSAValue:
-    """What the value is a view of."""
-    while isinstance(value, OpResult) and isinstance(value.op, GraphOp) and value.op.FAMILY == "view":
-        value = value.op.operands[0]
-    return value

@@ -38,6 +38,8 @@ from dlcb.passes.solver import Solution, solve
 from dlcb.passes.stages import mark_stage
 
 DIMENSIONS: Final = "dlcb.dimensions"
+PINNED: Final = "pinned: "
+"""How the text of a requirement begins that capture made, for a size at which alone the program could be traced."""
 
 
 class Dimension(NamedTuple):

@@ -12,7 +12,7 @@ dlcb.graph.func @same_sizes(%x: tensor<[x_0, 8], f32> input "x") {
 
 // CHECK: dlcb.shape.system @inner_sizes {
 // CHECK: %[[X1:.*]] = dlcb.shape.symbol "x_1" size "x" 1
-// CHECK: dlcb.shape.require eq %[[X1]], %{{.*}} "matmul: model.py:7: inner sizes differ"
+// CHECK: dlcb.shape.require eq %[[X1]], %{{.*}} "matmul: model.py:7: inner sizes differ; weight 'w'"
 dlcb.graph.func @inner_sizes(%x: tensor<[x_0, x_1], f32> input "x", %w: tensor<[8, 4], f32> weight "w") {
   %r = dlcb.graph.matmul %x, %w : (tensor<[x_0, x_1], f32>, tensor<[8, 4], f32>) -> tensor<[x_0, 4], f32> loc("model.py":7:0)
   dlcb.graph.return %r : !dlcb.graph.tensor<[x_0, 4], f32>

@@ -2,7 +2,7 @@
 
 // CHECK: dlcb.shape.system @linear traced {x_0 = 5, x_1 = 8}
 // CHECK: dlcb.graph.func @linear(%x: tensor<[x_0, 8], f32> input "x"
-// CHECK: "x.shape[1]" = "pinned to 8 by matmul: model.py:7: inner sizes differ"
+// CHECK: "x.shape[1]" = "pinned to 8 by matmul: model.py:7: inner sizes differ; weight 'w'"
 // CHECK: -> tensor<[x_0, 4], f32>
 dlcb.graph.func @linear(%x: tensor<[5, 8], f32> input "x", %w: tensor<[8, 4], f32> weight "w") {
   %r = dlcb.graph.matmul %x, %w : (tensor<[5, 8], f32>, tensor<[8, 4], f32>) -> tensor<[5, 4], f32> loc("model.py":7:0)

@@ -1,9 +1,9 @@
 // RUN: dlcb-opt %s -p dlcb-collect,dlcb-solve --split-input-file | filecheck %s
 
 // CHECK: dlcb.shape.system @pinned {
-// CHECK: dlcb.shape.require eq %{{.*}}, %{{.*}} "matmul: model.py:7: inner sizes differ"
+// CHECK: dlcb.shape.require eq %{{.*}}, %{{.*}} "matmul: model.py:7: inner sizes differ; weight 'w'"
 // CHECK: dlcb.graph.func @pinned(%x: tensor<[x_0, 8], f32> input "x",
-// CHECK: dlcb.dimensions = {"x.shape[0]" = "free as x_0", "x.shape[1]" = "pinned to 8 by matmul: model.py:7: inner sizes differ"}
+// CHECK: dlcb.dimensions = {"x.shape[0]" = "free as x_0", "x.shape[1]" = "pinned to 8 by matmul: model.py:7: inner sizes differ; weight 'w'"}
 // CHECK: dlcb.graph.exp %x : (tensor<[x_0, 8], f32>) -> tensor<[x_0, 8], f32>
 dlcb.graph.func @pinned(%x: tensor<[x_0, x_1], f32> input "x", %w: tensor<[8, 4], f32> weight "w") {
   %e = dlcb.graph.exp %x : (tensor<[x_0, x_1], f32>) -> tensor<[x_0, x_1], f32>

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import TensorType
 from dlcb.dialects.host.builder import HostBuilder
-from dlcb.dialects.shape.expr import Expr
+from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
-
-DIMENSIONS = "dlcb.dimensions"
-WORDS = {"eq": "but", "ne": "and both are", "lt": "but must be less than", "le": "but must be at most"}
+from dlcb.passes.solve import DIMENSIONS, PINNED
 
 
 class Facts:
@@ -58,13 +58,11 @@ class Facts:
                 reason = why.get(str(source), "")
                 have = b.size(name, axis)
                 if isinstance(dim, int):
-                    text = f"{source} is {{0}}, but it must be {dim}{_because(reason)}"
-                    b.check(b.eq(have, dim), text, [have])
+                    b.check(b.eq(have, dim), f"{source} is {{0}} but {_needed(dim, reason)}", [have])
                 else:
-                    other = self.system.symbols.get(dim)
-                    shown = str(other) if other is not None else dim
-                    text = f"{source} is {{0}}, but {shown} is {{1}}{_because(reason)}"
-                    b.check(b.eq(have, b.symbols[dim]), text, [have, b.symbols[dim]])
+                    wanted = b.symbols[dim]
+                    text = f"{source} is {{0}} but {self.describe(sym(dim), 1)}{_because(reason)}"
+                    b.check(b.eq(have, wanted), text, [have, wanted])
 
     def _reasons(self) -> dict[str, str]:
         known = self.func.attributes.get(DIMENSIONS)
@@ -73,25 +71,57 @@ class Facts:
         return {k: v.data.partition(" by ")[2] for k, v in known.data.items() if isinstance(v, StringAttr)}
 
     def _check(self, require: Require) -> None:
-        b = self.builder
-        if require.kind in WORDS and require.kind != "ne":
-            text = f"{self.describe(require.lhs)} {WORDS[require.kind]} {self.describe(require.rhs, 1)}"
-        else:
-            text = f"{self.describe(require.lhs)} and {self.describe(require.rhs, 1)} do not agree"
-        b.check(require.condition, f"{text}{_because(require.text)}", [require.lhs, require.rhs])
+        lhs, rhs = self.describe(require.lhs), self.describe(require.rhs, 1)
+        texts = _TEXTS_OF_LITERALS if require.lhs.is_const else _TEXTS
+        text = texts.get(require.kind, "{lhs} but {rhs}").format(lhs=lhs, rhs=rhs)
+        self.builder.check(require.condition, f"{text}{_because(require.text)}", [require.lhs, require.rhs])
 
     def describe(self, expr: Expr, number: int = 0) -> str:
-        """An expression as a user knows it, with its value."""
+        """An expression as a user knows it, with its value as the text's value of that number."""
         if expr.is_const:
             return f"{{{number}}}"
-        shown = str(expr)
-        for symbol in sorted(expr.free, key=len, reverse=True):
-            source = self.system.symbols.get(symbol)
-            if source is not None:
-                shown = shown.replace(symbol, str(source)) if expr.op != "symbol" else str(source)
+        value = self.system.value(expr)
+        shown = _NAME.sub(lambda m: str(self.system.symbols.get(m[0], m[0])), str(value))
         return f"{shown} is {{{number}}}"
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_REASON = re.compile(r"(?P<op>[^:]+): (?P<line>\S+:\d+|\?)(: (?P<what>.*?))?(; weight '(?P<weight>[^']*)')?")
+"""What `collect` writes: `matmul: model.py:12: inner sizes differ; weight 'proj.weight'`."""
+_TEXTS = {
+    "ne": "{lhs} and so is {rhs}",
+    "lt": "{lhs} but must be less than {rhs}",
+    "le": "{lhs} but must be at most {rhs}",
+    "divides": "{rhs} but must be divisible by {lhs}",
+}
+_TEXTS_OF_LITERALS = {
+    "eq": "{rhs} but must be {lhs}",
+    "ne": "{rhs} but must not be {lhs}",
+    "lt": "{rhs} but must be more than {lhs}",
+    "le": "{rhs} but must be at least {lhs}",
+    "divides": "{rhs} but must be divisible by {lhs}",
+}
+
+
+def _needed(size: int, reason: str) -> str:
+    """Who needs an argument's size to be this."""
+    match = _REASON.fullmatch(reason)
+    if match is None or match["weight"] is None:
+        return f"must be {size}{_because(reason)}"
+    return f"weight '{_plain(match['weight'])}' needs {size} ({match['op']}, {match['line']})"
+
+
 def _because(reason: str) -> str:
-    reason = reason.replace("{", "{{").replace("}", "}}")
-    return f" ({reason})" if reason else ""
+    """The reason in brackets, `(concat, model.py:12: sizes of dim 0 differ)`; nothing where there is none."""
+    if not reason:
+        return ""
+    match = _REASON.fullmatch(reason)
+    if match is None:
+        return f": {_plain(reason.removeprefix(PINNED))}"
+    what = f": {match['what']}" if match["what"] else ""
+    weight = f", weight '{match['weight']}'" if match["weight"] is not None else ""
+    return f" ({_plain(match['op'])}, {_plain(match['line'] + what + weight)})"
+
+
+def _plain(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

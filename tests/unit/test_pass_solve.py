@@ -37,7 +37,7 @@ def solved(text: str, *, static: bool = False) -> FuncOp:
 def test_the_report_can_be_read_back_from_the_function():
     assert dimensions_of(solved(LINEAR)) == [
         Dimension("x", 0, "free as x_0"),
-        Dimension("x", 1, "pinned to 8 by matmul: ?: inner sizes differ"),
+        Dimension("x", 1, "pinned to 8 by matmul: ?: inner sizes differ; weight 'w'"),
     ]
 
 
