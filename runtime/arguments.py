@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -10,58 +10,66 @@ from torch import Tensor
 
 from dlcb.errors import UserError
 from dlcb.runtime.dtypes import DTYPES
+from dlcb.runtime.overlap import first_overlap
 from dlcb.runtime.plan import extent
 from dlcb.runtime.program import Facts
 from dlcb.runtime.rows import Argument, Program
 from dlcb.runtime.weights import ALIGNMENTS, alignment_of
 
 Key = tuple[Any, ...]
+Addresses = tuple[int, ...]
+Reader = Callable[[Sequence[Any]], tuple[Key, Addresses]]
 
 
 class CallerArguments:
-    """The arguments of a program that its caller passes: inputs and integers, in their order, without the weights."""
+    """The arguments of a program that its caller passes: inputs and integers, in their order, without the weights.
+
+    A *key* holds everything about the arguments that plans and checks depend on: sizes, strides, dtype, device and
+    alignment of tensors, the values of integers. So what was checked once for a key holds for every call with it.
+    """
 
     def __init__(self, program: Program, device: torch.device) -> None:
         self._name = program.name
         self._device = device
         self._count = len(program.arguments)
         self._expected = [(i, a) for i, a in enumerate(program.arguments) if a.kind != "weight"]
-        self._is_integer = [a.kind == "int" for _, a in self._expected]
-        self._updated = [n for n, (_, a) in enumerate(self._expected) if a.updated]
+        self._is_updated = [a.updated for _, a in self._expected]
+        self._updated = [n for n, updated in enumerate(self._is_updated) if updated]
+        self.has_updates = bool(self._updated)
+        self.read: Reader = self._reader()
+        """The key of a call, strides as they are, and the tensors' addresses (0 for an integer). A UserError for
+        arguments of the wrong number or kind; not for all wrong ones: a new key has to be checked."""
 
     @property
     def numbers(self) -> list[int]:
         """For each argument of the caller, its number in the program."""
         return [number for number, _ in self._expected]
 
-    def key(self, arguments: Sequence[Any]) -> Key:
-        """Equal for calls of which a plan can't tell the difference. A UserError for arguments of the wrong kind."""
-        if len(arguments) != len(self._expected):
-            self._fail(f"takes {len(self._expected)} arguments ({self._names()}), got {len(arguments)}")
-        parts: list[Any] = []
-        try:
-            for value, is_integer in zip(arguments, self._is_integer, strict=True):
-                if is_integer:
-                    if type(value) is not int:
-                        self.check(arguments)
-                    parts.append(value)
-                else:
-                    sizes = value.shape
-                    strides = normal_strides(sizes, value.stride()) if 1 in sizes else value.stride()
-                    parts += (sizes, strides, value.dtype, value.device, ALIGNMENTS[value.data_ptr() & 15])
-        except (AttributeError, TypeError, RuntimeError):
-            self.check(arguments)
-            raise
-        return tuple(parts)
+    def normal_key(self, arguments: Sequence[Any]) -> Key:
+        """The key that all calls have of which a plan can't tell the difference: strides are normal."""
+        key: list[Any] = []
+        for value, (_, argument) in zip(arguments, self._expected, strict=True):
+            if argument.kind == "int":
+                key.append(value)
+            else:
+                strides = normal_strides(value.shape, value.stride())
+                key += (value.shape, strides, value.dtype, value.device, alignment_of(value))
+        return tuple(key)
 
     def check(self, arguments: Sequence[Any]) -> None:
         """A UserError that names the first argument of the wrong type, rank, dtype or device."""
+        if len(arguments) != len(self._expected):
+            self._fail(f"takes {len(self._expected)} arguments ({self._names()}), got {len(arguments)}")
         for value, (_, argument) in zip(arguments, self._expected, strict=True):
             if argument.kind == "int":
                 if type(value) is not int:
                     self._fail(f"{argument.name} must be an int, got {_kind(value)}")
             else:
                 self._check_tensor(argument, value)
+        for number in self._updated:
+            mine = arguments[number]
+            if any(size > 1 and stride == 0 for size, stride in zip(mine.shape, mine.stride(), strict=True)):
+                self._fail(f"{self._label(number)} is updated in place, but is an expanded tensor")
 
     def facts(self, arguments: Sequence[Any], weight_alignments: Sequence[int], weight_numbers: Sequence[int]) -> Facts:
         sizes: list[Sequence[int]] = [()] * self._count
@@ -78,24 +86,51 @@ class CallerArguments:
             alignment[number] = known
         return Facts(sizes, strides, integers, alignment)
 
-    def check_updates(self, arguments: Sequence[Any]) -> None:
-        """A UserError where an updated tensor shares memory with itself or with another argument: the order of reads
-        and writes would show, and the compiled program does not keep it."""
-        for number in self._updated:
-            mine = arguments[number]
-            if any(size > 1 and stride == 0 for size, stride in zip(mine.shape, mine.stride(), strict=True)):
-                self._fail(f"{self._label(number)} is updated in place, but is an expanded tensor")
-            for other, is_integer in enumerate(self._is_integer):
-                if other != number and not is_integer and _overlap(mine, arguments[other]):
-                    self._fail(
-                        f"{self._label(number)} is updated in place, but shares memory with {self._label(other)}"
-                    )
+    def lengths(self, arguments: Sequence[Any]) -> tuple[int, ...]:
+        """For each argument, the bytes from its first to its last element; the key determines them."""
+        return tuple(
+            extent(value.shape, value.stride()) * value.element_size() if isinstance(value, Tensor) else 0
+            for value in arguments
+        )
+
+    def check_updates(self, arguments: Sequence[Any], addresses: Addresses, lengths: Sequence[int]) -> None:
+        """A UserError where an updated tensor shares memory with another argument: the order of reads and writes would
+        show, and the compiled program does not keep it."""
+        found = first_overlap(arguments, list(zip(addresses, lengths, strict=True)), self._is_updated)
+        if found is not None:
+            mine, other = map(self._label, found)
+            self._fail(
+                f"{mine} is updated in place, but shares memory with {other}; pass a copy of one of them, "
+                "or parts that do not overlap"
+            )
 
     def mark_updated(self, arguments: Sequence[Any]) -> None:
         """Tell autograd that updated tensors have new contents."""
-        for number in self._updated:
-            if not arguments[number].is_inference():
-                torch.autograd.graph.increment_version(arguments[number])
+        updated = [arguments[n] for n in self._updated]
+        torch.autograd.graph.increment_version([t for t in updated if not t.is_inference()])
+
+    def _reader(self) -> Reader:
+        """Straight-line code over the arguments; only their numbers are written into it."""
+        names = "".join(f"a{n}, " for n in range(len(self._expected)))
+        lines = ["def read(arguments):", "  try:", f"    {names or '()'} = arguments"]
+        key: list[str] = []
+        for n, (_, argument) in enumerate(self._expected):
+            if argument.kind == "int":
+                lines.append(f"    if type(a{n}) is not int: check(arguments)")
+                key.append(f"a{n}")
+            else:
+                lines.append(f"    p{n} = a{n}.data_ptr()")
+                key.append(f"a{n}.shape, a{n}.stride(), a{n}.dtype, a{n}.device, alignments[p{n} & 15]")
+        addresses = "".join("0, " if a.kind == "int" else f"p{n}, " for n, (_, a) in enumerate(self._expected))
+        lines += [
+            f"    return ({''.join(part + ', ' for part in key)}), ({addresses})",
+            "  except (AttributeError, TypeError, ValueError, RuntimeError):",
+            "    check(arguments)",
+            "    raise",
+        ]
+        namespace: dict[str, Any] = {"check": self.check, "alignments": ALIGNMENTS}
+        exec(compile("\n".join(lines), f"<arguments of {self._name}>", "exec"), namespace)
+        return namespace["read"]
 
     def _check_tensor(self, argument: Argument, value: Any) -> None:
         if not isinstance(value, Tensor):
@@ -131,12 +166,6 @@ def normal_strides(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, .
             normal[dim] = step
         step = normal[dim] * sizes[dim]
     return tuple(normal)
-
-
-def _overlap(a: Tensor, b: Tensor) -> bool:
-    start, other = a.data_ptr(), b.data_ptr()
-    end = start + extent(a.shape, a.stride()) * a.element_size()
-    return start < other + extent(b.shape, b.stride()) * b.element_size() and other < end
 
 
 def _kind(value: Any) -> str:

@@ -99,13 +99,18 @@ class _Reader:
             self.fail(f"format {found!r}, this DLCB reads format {FORMAT}")
         self.check_hashes()
         torch_range = self.check_torch()
+        mode = self.text("mode")
+        if mode not in ("live", "frozen"):
+            self.fail(f"weights mode must be live or frozen, got {mode!r}")
+        if "main" not in self.names("programs"):
+            self.fail("no program 'main'")
         programs = {name: self.json(f"host/{name}.json") for name in self.names("programs")}
         for program in programs.values():
             check_program(program)
         return Artifact(
             self.text("name"),
             self.text("target"),
-            self.text("mode"),
+            mode,
             programs,
             self.member(KERNELS).decode(),
             {arch: self.member(f"cubin/{arch}.cubin") for arch in self.names("architectures")},

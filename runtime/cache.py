@@ -13,7 +13,7 @@ V = TypeVar("V")
 class LeastRecentlyUsed(Generic[K, V]):
     """At most `limit` entries. Not synchronized: its owner holds a lock."""
 
-    def __init__(self, limit: int, on_leave: Callable[[V], None] | None = None) -> None:
+    def __init__(self, limit: int, on_leave: Callable[[K, V], None] | None = None) -> None:
         if limit < 1:
             raise ValueError(f"a cache holds at least one entry, got limit {limit}")
         self._entries: OrderedDict[K, V] = OrderedDict()
@@ -33,12 +33,9 @@ class LeastRecentlyUsed(Generic[K, V]):
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._limit:
-            _, left = self._entries.popitem(last=False)
+            left = self._entries.popitem(last=False)
             if self._on_leave is not None:
-                self._on_leave(left)
+                self._on_leave(*left)
 
     def drop(self, key: K) -> None:
         self._entries.pop(key, None)
-
-    def clear(self) -> None:
-        self._entries.clear()

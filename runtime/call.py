@@ -1,4 +1,4 @@
-"""One plan, bound to loaded kernels: run as often as its call key comes again."""
+"""One plan, bound to loaded kernels and a stream: run as often as its call key comes again."""
 
 from __future__ import annotations
 
@@ -32,80 +32,93 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class Values:
     """All arguments of a program's call by number, weights among them. While `weights_version` is the same, so are the
-    weights' addresses."""
+    weights and their addresses."""
 
     arguments: Sequence[Value]
     weights_version: int
 
 
 class BoundCall:
-    """A plan with its kernels looked up and its argument arrays written. Not for two threads at once."""
+    """A plan with its launches ready and its argument arrays written. Not for two threads at once."""
 
-    def __init__(self, plan: CallPlan, target: Target) -> None:
+    def __init__(self, plan: CallPlan, target: Target, stream: int) -> None:
         self.plan = plan
         self.target = target
         self.pack = ArgumentPack(plan)
+        kernels = target.kernels
         self.functions: tuple[Any, ...] = tuple(
-            target.kernels.function(step.kernel) if isinstance(step, Launch) else None for step in plan.steps
+            kernels.function(step.kernel) if isinstance(step, Launch) else None for step in plan.steps
         )
+        self._launchers = [
+            kernels.launcher(self.functions[n], step.blocks, step.threads, self.pack.pointers[n], stream)
+            if isinstance(step, Launch)
+            else None
+            for n, step in enumerate(plan.steps)
+        ]
         self._weights_version = -1
+        self._weights: list[Tensor | None] = [None] * len(plan.roots)
+        """The roots that are weights, at their numbers."""
+        self._moving = [(n, root) for n, root in enumerate(plan.roots) if root.kind not in ("weight", "result")]
         self._calls_library = any(isinstance(step, LibraryCall) for step in plan.steps)
 
-    def run(self, values: Values, stream: int, outputs: Mapping[int, Tensor] | None = None) -> list[Value]:
+    def run(self, values: Values, outputs: Mapping[int, Tensor] | None = None) -> list[Value]:
         """One call; `outputs` are roots that are written instead of fresh memory."""
         tensors = self.tensors(values, outputs=outputs)
-        self.point(tensors, values.weights_version)
-        self.execute(tensors, tensors, stream)
+        self.execute(tensors, tensors)
         return self.results(tensors)
 
     def tensors(
         self, values: Values, skip: Collection[int] = NOTHING, outputs: Mapping[int, Tensor] | None = None
     ) -> Tensors:
-        """The roots that are there before the first step, fresh ones allocated; `skip` names those to leave out."""
-        roots: list[Tensor | None] = []
-        for number, root in enumerate(self.plan.roots):
-            if number in skip or root.kind == "result":
-                roots.append(None)
-            elif root.number >= 0:
-                value = values.arguments[root.number]
-                roots.append(value if isinstance(value, Tensor) else None)
+        """The roots that are there before the first step, their addresses written into the argument arrays; fresh ones
+        are allocated. `skip` names those to leave out."""
+        if values.weights_version != self._weights_version:
+            self._take_weights(values)
+        point, allocator, device = self.pack.point, self.target.allocator, self.target.device
+        roots = self._weights.copy()
+        for number, root in self._moving:
+            if number in skip:
+                continue
+            if root.number >= 0:
+                tensor = values.arguments[root.number]
+                assert isinstance(tensor, Tensor)
             elif outputs is not None and number in outputs:
-                roots.append(outputs[number])
+                tensor = outputs[number]
             else:
-                roots.append(self.target.allocator.root(root, self.target.device))
+                tensor = allocator.root(root, device)
+            roots[number] = tensor
+            point(number, tensor.data_ptr())
         return Tensors(self.plan, roots)
 
-    def execute(
-        self, tensors: Tensors, library: Tensors, stream: int, launched: Callable[[int], None] | None = None
-    ) -> None:
+    def execute(self, tensors: Tensors, library: Tensors, launched: Callable[[int], None] | None = None) -> None:
         """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from
         `library`; after each launch, `launched` is told its step."""
-        launch, pointers, functions = self.target.kernels.launch, self.pack.pointers, self.functions
         with library_mode(self.target.device) if self._calls_library else nullcontext():
-            for number, step in enumerate(self.plan.steps):
-                if isinstance(step, Launch):
-                    launch(functions[number], step.blocks, step.threads, pointers[number], stream)
+            for number, launch in enumerate(self._launchers):
+                if launch is None:
+                    self._call_library(number, tensors, library)
+                else:
+                    launch()
                     if launched is not None:
                         launched(number)
-                else:
-                    self._call_library(step, tensors, library)
                 for root in self.plan.releases[number]:
                     tensors.roots[root] = library.roots[root] = None
-
-    def point(self, tensors: Tensors, weights_version: int) -> None:
-        """Write the addresses of all roots that are there into the argument arrays; those of weights when their version
-        is new."""
-        point = self.pack.point
-        known = weights_version == self._weights_version
-        self._weights_version = weights_version
-        for number, (tensor, root) in enumerate(zip(tensors.roots, self.plan.roots, strict=True)):
-            if tensor is not None and not (known and root.kind == "weight"):
-                point(number, tensor.data_ptr())
 
     def results(self, tensors: Tensors) -> list[Value]:
         return [r if isinstance(r, int) else tensors.tensor(r) for r in self.plan.results]
 
-    def _call_library(self, step: LibraryCall, tensors: Tensors, library: Tensors) -> None:
+    def _take_weights(self, values: Values) -> None:
+        for number, root in enumerate(self.plan.roots):
+            if root.kind == "weight":
+                tensor = values.arguments[root.number]
+                assert isinstance(tensor, Tensor)
+                self._weights[number] = tensor
+                self.pack.point(number, tensor.data_ptr())
+        self._weights_version = values.weights_version
+
+    def _call_library(self, number: int, tensors: Tensors, library: Tensors) -> None:
+        step = self.plan.steps[number]
+        assert isinstance(step, LibraryCall)
         out = None if step.out is None else library.tensor(step.out)
         result = step.function.run([library.tensor(t) for t in step.tensors], step.options, out)
         if step.result is None:
@@ -119,7 +132,7 @@ class BoundCall:
 def library_mode(device: torch.device) -> AbstractContextManager[Any]:
     """Library functions compute what they are asked, whatever modes the caller is in: no gradients, no autocast."""
     if not torch.is_autocast_enabled(device.type):
-        return torch.no_grad()
+        return torch.no_grad() if torch.is_grad_enabled() else nullcontext()
     modes = ExitStack()
     modes.enter_context(torch.no_grad())
     modes.enter_context(torch.autocast(device.type, enabled=False))

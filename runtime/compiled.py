@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,8 @@ from dlcb.runtime.cpu import CpuKernels
 from dlcb.runtime.cuda import CudaKernels, arch_of, choose_cubin
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.module import CompiledModule
-from dlcb.runtime.structure import Structure, build, check_structure, flatten_like
+from dlcb.runtime.session import Limits
+from dlcb.runtime.structure import Builder, RecordMaker, Structure, builder, check_structure, flatten_like, is_flat
 
 CompileCpu = Callable[[str], Path]
 
@@ -93,12 +95,14 @@ class CompiledModel:
         report: Report,
         *,
         graphs: bool = True,
-        make_record: Callable[[str, dict[str, Any]], Any] | None = None,
+        limits: Limits | None = None,
+        make_record: RecordMaker | None = None,
     ) -> None:
         self._artifact = artifact
         self._interface = interface
         self._report = report
-        self._make_record = make_record
+        self._is_flat = is_flat(interface.structure) and all(i[0] == "argument" for i in interface.inputs)
+        self._results = builder(interface.result_structure, map(_result_maker, interface.outputs), make_record)
         self.module = CompiledModule(
             artifact.programs["main"],
             kernels,
@@ -107,6 +111,7 @@ class CompiledModel:
             weights_program=artifact.programs.get("weights"),
             mode="frozen" if artifact.mode == "frozen" else "live",
             graphs=graphs,
+            limits=limits,
         )
 
     @property
@@ -114,16 +119,15 @@ class CompiledModel:
         return self._artifact.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        results = self.module(*self._flat(args, kwargs))
-        interface = self._interface
-        leaves = [_leaf(output, results) for output in interface.outputs]
-        if interface.result_structure == "*":
-            return leaves[0]
-        return build(interface.result_structure, iter(leaves), self._make_record)
+        return self._results(self.module.run(self._flat(args, kwargs)))
 
-    def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+    def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+        """The program's arguments. Where each of the caller's is one, their kinds are left to the program to check."""
         interface = self._interface
-        leaves = flatten_like(interface.structure, self._bind(args, kwargs), self.name)
+        bound = args if not kwargs and len(args) == len(interface.parameters) else self._bind(args, kwargs)
+        if self._is_flat:
+            return bound
+        leaves = flatten_like(interface.structure, list(bound), self.name)
         flat: list[Any] = []
         for leaf, wanted in zip(leaves, interface.inputs, strict=True):
             if wanted[0] == "argument":
@@ -137,8 +141,11 @@ class CompiledModel:
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Arguments in the order of the compiled ones; every name that was given then must be given, and no other."""
         names = self._interface.parameters
-        if not kwargs and len(args) == len(names):
-            return list(args)
+        if len(args) + len(kwargs) == len(names):
+            try:
+                return [*args, *[kwargs[name] for name in names[len(args) :]]]
+            except KeyError:
+                pass
         given = dict(zip(names, args, strict=False))
         twice = sorted(given.keys() & kwargs.keys())
         given.update(kwargs)
@@ -203,18 +210,13 @@ class CompiledModel:
         save_artifact(self._artifact, Path(path))
 
 
-def _leaf(output: list[Any], results: Sequence[Any]) -> Any:
-    match output:
-        case ["result", place]:
-            return results[place]
-        case ["ratio", place, divisor]:
-            return results[place] / divisor
-        case _:
-            return output[1]
-
-
 def load(
-    path: str | Path, compile_cpu: CompileCpu, *, device: str | torch.device | None = None, graphs: bool = True
+    path: str | Path,
+    compile_cpu: CompileCpu,
+    *,
+    device: str | torch.device | None = None,
+    graphs: bool = True,
+    limits: Limits | None = None,
 ) -> CompiledModel:
     """Read a `.dlcb` file. For the CPU target its text is compiled by `compile_cpu`."""
     artifact = load_artifact(Path(path))
@@ -223,7 +225,17 @@ def load(
     where = torch.device(device or artifact.target)
     kernels = kernels_for(artifact, where, compile_cpu)
     artifact.weights = {n: w.to(where) for n, w in artifact.weights.items()}
-    return CompiledModel(artifact, kernels, where, interface, report, graphs=graphs)
+    return CompiledModel(artifact, kernels, where, interface, report, graphs=graphs, limits=limits)
+
+
+def _result_maker(output: list[Any]) -> Builder:
+    match output:
+        case ["result", place]:
+            return itemgetter(place)
+        case ["ratio", place, divisor]:
+            return lambda results: results[place] / divisor
+        case _:
+            return lambda results: output[1]
 
 
 def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCpu) -> Kernels:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,5 +47,5 @@ class CpuKernels:
     def activate(self) -> None:
         pass
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> None:
-        function(pointers, blocks, self._order_seed)
+    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
+        return partial(function, pointers, blocks, self._order_seed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +22,7 @@ def _load_driver() -> Any:
 
 
 driver: Any = _load_driver()
+_SUCCESS = driver.CUresult.CUDA_SUCCESS
 MIN_DRIVER = 12000
 MIN_CAPABILITY = (7, 0)
 _ARCH = re.compile(r"sm_(\d+)(\d)")
@@ -29,7 +31,7 @@ _ARCH = re.compile(r"sm_(\d+)(\d)")
 def checked(answer: tuple[Any, ...]) -> Any:
     """What a driver call returns beside its status; an InternalError for any status but success."""
     status, *values = answer
-    if status != driver.CUresult.CUDA_SUCCESS:
+    if status != _SUCCESS:
         raise InternalError(f"CUDA driver: {_error_text(status)}")
     return values[0] if len(values) == 1 else tuple(values)
 
@@ -37,7 +39,7 @@ def checked(answer: tuple[Any, ...]) -> Any:
 def _error_text(status: Any) -> str:
     error, text = driver.cuGetErrorString(status)
     name = getattr(status, "name", str(status))
-    return f"{name}: {text.decode()}" if error == driver.CUresult.CUDA_SUCCESS and text else name
+    return f"{name}: {text.decode()}" if error == _SUCCESS and text else name
 
 
 def arch_of(device: torch.device) -> str:
@@ -92,6 +94,7 @@ class CudaKernels:
         torch.cuda.init()
         ordinal = device_index(device)
         self._context = checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(ordinal))))
+        self._functions: dict[str, Any] = {}
         self.activate()
         status, self._module = driver.cuModuleLoadData(cubin)
         if status == driver.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU:
@@ -99,18 +102,26 @@ class CudaKernels:
         checked((status, self._module))
 
     def function(self, name: str) -> Any:
-        status, function = driver.cuModuleGetFunction(self._module, name.encode())
-        if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
-            raise UserError(f"the compiled module has no kernel {name!r}")
-        return checked((status, function))
+        known = self._functions.get(name)
+        if known is None:
+            status, function = driver.cuModuleGetFunction(self._module, name.encode())
+            if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
+                raise UserError(f"the compiled module has no kernel {name!r}")
+            known = self._functions[name] = checked((status, function))
+        return known
 
     def activate(self) -> None:
         checked(driver.cuCtxSetCurrent(self._context))
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> None:
-        (status,) = driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, 0)
-        if status != driver.CUresult.CUDA_SUCCESS:
-            raise InternalError(f"launch of {blocks} blocks of {threads} threads: {_error_text(status)}")
+    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
+        start = partial(driver.cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, 0)
+
+        def launch() -> None:
+            (status,) = start()
+            if status != _SUCCESS:
+                raise InternalError(f"launch of {blocks} blocks of {threads} threads: {_error_text(status)}")
+
+        return launch
 
 
 def last_captured_node(stream: int) -> Any:
@@ -122,12 +133,42 @@ def last_captured_node(stream: int) -> Any:
     return dependencies[0]
 
 
-def update_kernel_node(executable: int, node: Any, function: Any, blocks: int, threads: int, pointers: int) -> None:
-    """Give a kernel node of an instantiated graph new arguments; replays that were started already keep theirs."""
+def kernel_update(
+    executable: int, node: Any, function: Any, blocks: int, threads: int, pointers: int
+) -> Callable[[], None]:
+    """Gives a kernel node of an instantiated graph the arguments that are at `pointers` when it is called; replays that
+    were started already keep theirs."""
     parameters = driver.CUDA_KERNEL_NODE_PARAMS()
     parameters.func = function
     parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = blocks, 1, 1
     parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = threads, 1, 1
     parameters.sharedMemBytes = 0
     parameters.kernelParams = pointers
-    checked(driver.cuGraphExecKernelNodeSetParams(driver.CUgraphExec(executable), node, parameters))
+    setter = partial(driver.cuGraphExecKernelNodeSetParams, driver.CUgraphExec(executable), node, parameters)
+
+    def update() -> None:
+        (status,) = setter()
+        if status != _SUCCESS:
+            raise InternalError(f"update of a kernel node: {_error_text(status)}")
+
+    return update
+
+
+def copy_on_stream(target: int, source: int, count: int, stream: int) -> None:
+    checked(driver.cuMemcpyDtoDAsync(target, source, count, stream))
+
+
+def copy_update(executable: int, node: Any, count: int) -> Callable[[int, int], None]:
+    """Gives a copy node of an instantiated graph, of `count` bytes, another target and source."""
+    parameters = driver.CUDA_MEMCPY3D()
+    parameters.srcMemoryType = parameters.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    parameters.WidthInBytes, parameters.Height, parameters.Depth = count, 1, 1
+    graph, context = driver.CUgraphExec(executable), checked(driver.cuCtxGetCurrent())
+
+    def update(target: int, source: int) -> None:
+        parameters.dstDevice, parameters.srcDevice = target, source
+        (status,) = driver.cuGraphExecMemcpyNodeSetParams(graph, node, parameters, context)
+        if status != _SUCCESS:
+            raise InternalError(f"update of a copy node: {_error_text(status)}")
+
+    return update

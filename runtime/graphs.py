@@ -2,30 +2,33 @@
 
 A graph keeps the addresses it saw. The roots of a plan fall into classes by who touches them:
 
-    patched   only kernels take their address: arguments, and outputs of kernels. Kernel nodes are updated when it
-              changes.
-    staged    arguments that a library call reads: copied before each replay into memory of the graph, which the library
-              reads. Kernels still take the caller's address.
-    fixed     weights, and arguments that the program updates and a library call touches (a cache that attention reads
-              is not copied): the graph is right only while they stay where they are.
+    patched   only kernels take their address: arguments, weights, and outputs of kernels. Kernel nodes are updated when
+              it changes.
+    staged    arguments that a library call reads: the graph's first nodes copy them into memory of the graph, which the
+              library reads; kernels still take the caller's address, and so do the copies.
+    fixed     weights that a library call reads, and arguments that the program updates and a library call touches (a
+              cache that attention reads is not copied): the graph is right only while they stay where they are.
     own       the arena, and outputs that a library call touches: memory of the graph. Such outputs, and results that
-              library calls allocate, are copied into fresh tensors after each replay.
+              library calls allocate, are copied into fresh tensors by the graph's last nodes.
+
+Weights that are derived in every call are derived by the same graph, before the call: its part `derive` writes into
+memory that stays. All memory of a graph's own is free for the next graph of the pool once it is recorded, since each
+replay writes what it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor
+from dlcb.runtime.arguments import Addresses
+from dlcb.runtime.call import result_roots
+from dlcb.runtime.plan import CallPlan, Launch, LibraryCall
+from dlcb.runtime.rows import Program
+from dlcb.runtime.weights import Derivation, Weights
 
-from dlcb.runtime.call import BoundCall, Target, Value, Values, library_mode, result_roots
-from dlcb.runtime.memory import Tensors
-from dlcb.runtime.plan import CallPlan, Launch, LibraryCall, extent
-
-MIN_STEPS = 2
+Fixed = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +42,32 @@ class GraphLayout:
     copied: tuple[int, ...]
 
 
-def graph_layout(plan: CallPlan) -> GraphLayout:
+def graph_layout(plan: CallPlan, outputs: Collection[int] | None = None) -> GraphLayout:
+    """The classes; `outputs` are those of a derivation, which are given and stay, and its results are not copied out
+    but read where they are."""
+    derives = outputs is not None
     read = {p.root for s in plan.steps if isinstance(s, LibraryCall) for p in s.tensors}
     written = {s.out.root for s in plan.steps if isinstance(s, LibraryCall) and s.out is not None}
+    touched = read | written | (result_roots(plan) if derives else set[int]())
     patched: list[int] = []
     staged: list[int] = []
     fixed: list[int] = []
     own: list[int] = []
     for number, root in enumerate(plan.roots):
-        touched = number in read or number in written
-        if root.kind == "weight" or (root.kind == "argument" and (number in written or (root.updated and touched))):
+        if root.kind == "result" or (derives and number in outputs):
+            continue
+        if number not in touched and root.kind in ("weight", "argument", "output"):
+            patched.append(number)
+        elif root.kind == "weight" or (root.kind == "argument" and (number in written or root.updated)):
             fixed.append(number)
         elif root.kind == "argument":
             patched.append(number)
-            if touched:
-                staged.append(number)
-        elif root.kind == "output" and not touched:
-            patched.append(number)
-        elif root.kind != "result":
+            staged.append(number)
+        else:
             own.append(number)
     results = {n for n, root in enumerate(plan.roots) if root.kind == "result"}
-    copied = sorted(result_roots(plan) & (set(own) | results))
+    copied = () if derives else sorted(result_roots(plan) & (set(own) | results))
     return GraphLayout(tuple(patched), tuple(staged), tuple(fixed), tuple(own), tuple(copied))
-
-
-def is_worth_a_graph(plan: CallPlan) -> bool:
-    return plan.is_capturable and len(plan.steps) >= MIN_STEPS
-
-
-def steps_to_update(call: BoundCall, patched: Sequence[int], tensors: Tensors) -> list[int]:
-    """Write the addresses of patched roots into the argument arrays; the launches that thereby changed, in order."""
-    changed: set[int] = set()
-    for root in patched:
-        if call.pack.point(root, tensors.root(root).data_ptr()):
-            changed.update(call.pack.steps_of(root))
-    return sorted(changed)
 
 
 class GraphDriver(Protocol):
@@ -89,75 +83,56 @@ class GraphDriver(Protocol):
 
     def last_node(self, stream: int) -> Any: ...
 
-    def update(self, graph: Any, node: Any, function: Any, step: Launch, pointers: int) -> None: ...
+    def copy(self, target: int, source: int, count: int, stream: int) -> None:
+        """Copy `count` > 0 bytes."""
+        ...
+
+    def kernel_update(self, graph: Any, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:
+        """Gives the node the arguments that are at `pointers` when it is called."""
+        ...
+
+    def copy_update(self, graph: Any, node: Any, count: int) -> Callable[[int, int], None]:
+        """Gives the node a target and a source."""
+        ...
 
     def replay(self, graph: Any) -> None: ...
 
 
-class RecordedCall:
-    """One plan as a graph. Made from the values of a call, which it does not run: call `replay` with them."""
+class Recipe:
+    """What is known of a plan's graphs before one is recorded: which addresses one depends on. For as long as the
+    alignments of the weights are what they are."""
 
-    def __init__(self, plan: CallPlan, target: Target, driver: GraphDriver, values: Values) -> None:
-        self.call = BoundCall(plan, target)
+    def __init__(self, plan: CallPlan, program: Program, weights: Weights, caller_numbers: Sequence[int]) -> None:
+        self.plan = plan
+        self.program = program
         self.layout = graph_layout(plan)
-        self._driver = driver
-        self._nodes: dict[int, Any] = {}
-        tensors = self.call.tensors(values, skip=self.layout.own)
-        self._stages = {r: stage(tensors.root(r)) for r in self.layout.staged}
-        self._weights_version = values.weights_version
-        self._fixed = self._fixed_addresses(values)
-        self._kept: dict[int, Tensor] = {}
-        self._graph = driver.record(lambda stream: self._record(tensors, values.weights_version, stream))
+        self.caller_index = {number: index for index, number in enumerate(caller_numbers)}
+        """For each argument of the program that the caller passes, its index among those."""
+        self.derivation: Derivation | None = None if weights.is_frozen else weights.derivation
+        names = _fixed_weights(plan, self.layout, program)
+        if self.derivation is not None:
+            derived = self.derivation.plan
+            self.derive_layout = graph_layout(derived, self.derivation.outputs(derived))
+            names += _fixed_weights(derived, self.derive_layout, self.derivation.program)
+        self._fixed_weights = [name for name in dict.fromkeys(names) if name in weights.addresses]
+        self._fixed_arguments = [
+            self.caller_index[plan.roots[r].number] for r in self.layout.fixed if plan.roots[r].kind == "argument"
+        ]
 
-    def _record(self, tensors: Tensors, weights_version: int, stream: int) -> None:
-        plan, target = self.call.plan, self.call.target
-        for root in self.layout.own:
-            tensors.roots[root] = target.allocator.root(plan.roots[root], target.device)
-        library = Tensors(plan, list(tensors.roots))
-        for root, (_, staged) in self._stages.items():
-            library.roots[root] = staged
+    @property
+    def is_capturable(self) -> bool:
+        return self.plan.is_capturable and (self.derivation is None or self.derivation.plan.is_capturable)
 
-        def launched(step: int) -> None:
-            self._nodes[step] = self._driver.last_node(stream)
+    @property
+    def steps(self) -> int:
+        return len(self.plan.steps) + (0 if self.derivation is None else len(self.derivation.plan.steps))
 
-        self.call.point(tensors, weights_version)
-        self.call.execute(tensors, library, stream, launched)
-        self._kept = {root: tensors.root(root) for root in self.layout.copied}
-
-    def replay(self, values: Values) -> list[Value] | None:
-        """The results of a call with these values; None where a fixed root has moved, so that the graph is wrong."""
-        if values.weights_version != self._weights_version or self._fixed_addresses(values) != self._fixed:
-            return None
-        plan = self.call.plan
-        tensors = self.call.tensors(values, skip=self.layout.own)
-        for number in steps_to_update(self.call, self.layout.patched, tensors):
-            step = plan.steps[number]
-            assert isinstance(step, Launch)
-            pointers = self.call.pack.pointers[number]
-            self._driver.update(self._graph, self._nodes[number], self.call.functions[number], step, pointers)
-        with library_mode(self.call.target.device):
-            for root, (flat, _) in self._stages.items():
-                flat.copy_(flattened(tensors.root(root)))
-            self._driver.replay(self._graph)
-            for root, kept in self._kept.items():
-                tensors.roots[root] = torch.empty_strided(
-                    kept.size(), kept.stride(), dtype=kept.dtype, device=kept.device
-                ).copy_(kept)
-        return self.call.results(tensors)
-
-    def _fixed_addresses(self, values: Values) -> tuple[int, ...]:
-        roots = [self.call.plan.roots[r] for r in self.layout.fixed]
-        fixed = [values.arguments[root.number] for root in roots if root.kind == "argument"]
-        return tuple([t.data_ptr() for t in fixed if isinstance(t, Tensor)])
+    def fixed(self, addresses: Addresses, weights: Weights) -> Fixed:
+        """The addresses that a graph of a call depends on."""
+        known = weights.addresses
+        return (*[addresses[i] for i in self._fixed_arguments], *[known[name] for name in self._fixed_weights])
 
 
-def flattened(tensor: Tensor) -> Tensor:
-    """All elements from the tensor's first to its last, gaps between them included, as one row."""
-    count = extent(tensor.size(), tensor.stride())
-    return torch.as_strided(tensor, (count,), (1,), tensor.storage_offset())
-
-
-def stage(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Memory for a copy of the tensor: as one row, and as a tensor of the same strides."""
-    flat = torch.empty(extent(tensor.size(), tensor.stride()), dtype=tensor.dtype, device=tensor.device)
-    return flat, torch.as_strided(flat, tensor.size(), tensor.stride())
+def _fixed_weights(plan: CallPlan, layout: GraphLayout, program: Program) -> list[str]:
+    roots = [plan.roots[r] for r in layout.fixed]
+    return [program.arguments[root.number].name for root in roots if root.kind == "weight"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 
@@ -16,7 +17,7 @@ class Kernels(Protocol):
         """Make the device current for launches of this thread."""
         ...
 
-    def launch(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> None:
-        """Launch on a stream; `pointers` is the address of an array of addresses of the arguments' values, read at
-        once."""
+    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
+        """Launches on a stream whenever it is called; `pointers` is the address of an array of addresses of the
+        arguments' values, read at the launch."""
         ...

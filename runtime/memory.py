@@ -85,11 +85,16 @@ class Tensors:
         if place.whole:
             return root
         if root.dtype == place.dtype:
-            return torch.as_strided(root, place.sizes, place.strides, root.storage_offset() + place.offset)
+            return view_at(root, place)
         key = (place.root, place.dtype)
         typed = self._typed.get(key)
         if typed is None:
             typed = self._typed[key] = root[: root.numel() // place.dtype.itemsize * place.dtype.itemsize].view(
                 place.dtype
             )
-        return torch.as_strided(typed, place.sizes, place.strides, typed.storage_offset() + place.offset)
+        return view_at(typed, place)
+
+
+def view_at(root: Tensor, place: Place) -> Tensor:
+    """The place in a root of its dtype."""
+    return torch.as_strided(root, place.sizes, place.strides, root.storage_offset() + place.offset)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dlcb.errors import UserError
-from dlcb.runtime.arguments import CallerArguments
+from dlcb.runtime.arguments import Addresses, CallerArguments, Key
 from dlcb.runtime.call import Target, Value
 from dlcb.runtime.cuda import device_index
+from dlcb.runtime.device import CpuPlace, CudaPlace, Place
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator
 from dlcb.runtime.program import compile_program
@@ -24,7 +24,8 @@ from dlcb.runtime.weights import Mode, Weights
 
 class CompiledModule:
     """Runs a host program and its kernels. Calls from several threads and on several streams are safe: each stream has
-    its own session, with a lock, plans and graphs.
+    its own session, with a lock, plans and graphs. Live weights are derived for each stream apart, at addresses that
+    stay; frozen ones once for all.
 
     `main` and `weights_program` are serialized host programs (`runtime/rows.py`). `weights` binds tensors to the names
     that they use; the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
@@ -46,6 +47,7 @@ class CompiledModule:
         self.program = check_program(main)
         self.device = _with_index(device)
         self._derive = None if weights_program is None else check_program(weights_program)
+        self._place: Place = CudaPlace(self.device, kernels.activate) if self.device.type == "cuda" else CpuPlace()
         self._target = Target(self.device, kernels, allocator or Allocator())
         self._arguments = CallerArguments(self.program, self.device)
         self._plan_function = compile_program(self.program)
@@ -64,14 +66,16 @@ class CompiledModule:
         return self.program.name
 
     def __call__(self, *arguments: Value) -> list[Value]:
+        return self.run(arguments)
+
+    def run(self, arguments: Sequence[Value]) -> list[Value]:
         """The results of the program. A wrong argument, or one that a check refuses, is a UserError and nothing was
         launched."""
-        key = self._arguments.key(arguments)
-        with self._on_device():
-            stream = self._stream()
-            session = self._sessions.get(stream) or self._new_session(stream)
-            with session.lock:
-                return session.run(key, arguments)
+        key, addresses = self._arguments.read(arguments)
+        if self._place.is_current():
+            return self._run_here(key, addresses, arguments)
+        with self._place.entered():
+            return self._run_here(key, addresses, arguments)
 
     def refresh_weights(self) -> None:
         """With frozen weights: derive anew from the parameters as they are, into the addresses that are in use."""
@@ -79,16 +83,26 @@ class CompiledModule:
             raise UserError(
                 f"{self.name}: refresh_weights() is for weights='frozen'; live weights are fresh in every call"
             )
-        with self._on_device(), self._frozen_lock:
-            self._synchronize()
+        with self._place.entered(), self._frozen_lock:
+            self._place.synchronize()
             self._frozen.locate()
-            self._frozen.refresh(self._stream())
-            self._synchronize()
+            self._frozen.refresh(self._place.stream())
+            self._place.synchronize()
+
+    def _run_here(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
+        stream = self._place.stream()
+        session = self._sessions.get(stream)
+        if session is None:
+            session = self._new_session(stream)
+        with session.lock:
+            return session.run(key, addresses, arguments)
 
     def _new_session(self, stream: int) -> Session:
         with self._lock:
             if stream not in self._sessions:
                 weights = self._frozen_weights(stream) if self._frozen is not None else self._new_weights()
+                while len(self._sessions) >= self._limits.streams:
+                    del self._sessions[next(iter(self._sessions))]
                 self._sessions[stream] = Session(
                     self.program,
                     self._plan_function,
@@ -107,32 +121,17 @@ class CompiledModule:
         with self._frozen_lock:
             self._frozen.locate()
             self._frozen.current(stream)
-            self._synchronize()
+            self._place.synchronize()
         return self._frozen
 
     def _new_weights(self) -> Weights:
         return Weights(self._bound, self.program, self._derive, self._target, self._mode)
 
     def _check_kernels(self, *programs: Program) -> None:
-        with self._on_device():
+        with self._place.entered():
             for program in programs:
                 for kernel in sorted(program.kernels()):
                     self._target.kernels.function(kernel)
-
-    def _on_device(self) -> AbstractContextManager[Any]:
-        if self.device.type != "cuda":
-            return nullcontext()
-        self._target.kernels.activate()
-        if torch.cuda.current_device() == self.device.index:
-            return nullcontext()
-        return torch.cuda.device(self.device)
-
-    def _stream(self) -> int:
-        return torch.cuda.current_stream(self.device).cuda_stream if self.device.type == "cuda" else 0
-
-    def _synchronize(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
 
 
 def _with_index(device: torch.device) -> torch.device:

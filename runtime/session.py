@@ -1,4 +1,13 @@
-"""The calls of one module on one stream: plans by call key, each run plainly first, then recorded, then replayed."""
+"""The calls of one module on one stream: plans by call key, each run plainly first, then recorded, then replayed.
+
+A key determines everything that the checks of a program look at, so they run when a key is new, before anything is
+launched, and hold for all later calls with it. What a key does not determine is looked at in every call: whether
+updated arguments share memory with others, and where the weights are.
+
+When to record: a plan's second call does. From then on each recording has to earn the next one: it makes the plan wait
+four times as long (in plain launches), each replay halves the wait. So keys that come in turn, more of them than graphs
+are kept, or caches that are new in every call, do not record over and over.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +18,45 @@ from dataclasses import dataclass
 
 import torch
 
-from dlcb.runtime.arguments import CallerArguments, Key
+from dlcb.errors import InternalError
+from dlcb.runtime.arguments import Addresses, CallerArguments, Key
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.call import BoundCall, Target, Value, Values
-from dlcb.runtime.graphs import GraphDriver, RecordedCall, is_worth_a_graph
+from dlcb.runtime.graphs import Fixed, GraphDriver, Recipe
 from dlcb.runtime.plan import build_plan
 from dlcb.runtime.program import PlanFunction
+from dlcb.runtime.recorded import RecordedCall, record_call
 from dlcb.runtime.rows import Program
 from dlcb.runtime.weights import Weights
 
-MAX_REFUSALS = 3
+MIN_STEPS = 2
+PATIENCE_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many plans and graphs a session keeps; the least recently used leave first."""
+    """How many keys and graphs are kept for a stream, and how many streams; the least recently used leave first (of
+    streams, the oldest)."""
 
     plans: int = 256
     graphs: int = 64
+    streams: int = 64
 
 
 class _Entry:
-    """A plan and its history: how often it ran plainly since it was last recorded, and how often a graph of it did not
-    fit."""
+    """A plan, its graphs by the addresses that they depend on, and how it fares with them: plain runs since the last
+    recording, and how many of them it takes until the next."""
 
-    def __init__(self, call: BoundCall, may_record: bool) -> None:
+    def __init__(self, call: BoundCall, lengths: tuple[int, ...]) -> None:
         self.call = call
-        self.may_record = may_record
+        self.lengths = lengths
+        self.checked: Addresses | None = None
+        self.recipe: Recipe | None = None
+        self.may_record = True
+        self.recorded: RecordedCall | None = None
+        self.graphs: dict[Fixed, RecordedCall] = {}
         self.runs = 0
-        self.refusals = 0
+        self.patience = 1
 
 
 class Session:
@@ -63,28 +82,38 @@ class Session:
         self._target = target
         self._stream = stream
         self._graphs_on = graphs
+        self._limits = limits
         self._make_driver = make_driver or _cuda_driver
         self._driver: GraphDriver | None = None
-        self._plans: LeastRecentlyUsed[Key, _Entry] = LeastRecentlyUsed(limits.plans)
-        self._graphs: LeastRecentlyUsed[Key, RecordedCall] = LeastRecentlyUsed(limits.graphs)
         self._weight_numbers = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
         self._caller_numbers = arguments.numbers
+        self._forget()
 
-    def run(self, key: Key, arguments: Sequence[Value]) -> list[Value]:
-        self._arguments.check_updates(arguments)
-        self._weights.locate()
-        key = (key, self._weights.alignments)
+    def run(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
+        """One call; key and addresses as the arguments' reader gives them."""
+        weights = self._weights
+        weights.locate()
+        if weights.alignment_version != self._alignment_version:
+            self._forget()
         entry = self._plans.get(key)
         if entry is None:
-            entry = self._plan(arguments)
-            self._plans.put(key, entry)
-        values = self._values(arguments, self._weights.current(self._stream))
-        results = self._replayed(key, entry, values)
+            entry = self._enter(key, arguments)
+        if self._arguments.has_updates and addresses != entry.checked:
+            self._arguments.check_updates(arguments, addresses, entry.lengths)
+            entry.checked = addresses
+        results = self._replayed(entry, addresses, arguments) if entry.may_record and entry.runs else None
         if results is None:
             entry.runs += 1
-            results = entry.call.run(values, self._stream)
-        self._arguments.mark_updated(arguments)
+            results = entry.call.run(self._values(arguments, weights.current(self._stream)))
+        if self._arguments.has_updates:
+            self._arguments.mark_updated(arguments)
         return results
+
+    def _forget(self) -> None:
+        """Start anew: plans depend on the alignments of the weights."""
+        self._alignment_version = self._weights.alignment_version
+        self._plans: LeastRecentlyUsed[Key, _Entry] = LeastRecentlyUsed(self._limits.plans)
+        self._graphs: LeastRecentlyUsed[RecordedCall, _Entry] = LeastRecentlyUsed(self._limits.graphs, _drop_graph)
 
     def _values(self, arguments: Sequence[Value], weights: Sequence[torch.Tensor]) -> Values:
         ordered: list[Value] = [0] * len(self._program.arguments)
@@ -94,44 +123,88 @@ class Session:
             ordered[number] = value
         return Values(ordered, self._weights.version)
 
-    def _plan(self, arguments: Sequence[Value]) -> _Entry:
+    def _enter(self, key: Key, arguments: Sequence[Value]) -> _Entry:
+        """The entry of a new key. Keys that differ in strides without meaning share one."""
         self._arguments.check(arguments)
+        normal = self._arguments.normal_key(arguments)
+        entry = self._plans.get(normal)
+        if entry is None:
+            entry = self._plan(arguments)
+            self._plans.put(normal, entry)
+        self._plans.put(key, entry)
+        return entry
+
+    def _plan(self, arguments: Sequence[Value]) -> _Entry:
         facts = self._arguments.facts(arguments, self._weights.alignments, self._weight_numbers)
         events = self._plan_function(facts)
         plan = build_plan(self._program, events, facts, self._target.allocator.separate_buffers)
-        return _Entry(BoundCall(plan, self._target), self._graphs_on and is_worth_a_graph(plan))
+        entry = _Entry(BoundCall(plan, self._target, self._stream), self._arguments.lengths(arguments))
+        entry.may_record = self._graphs_on and plan.is_capturable
+        return entry
 
-    def _replayed(self, key: Key, entry: _Entry, values: Values) -> list[Value] | None:
+    def _replayed(self, entry: _Entry, addresses: Addresses, arguments: Sequence[Value]) -> list[Value] | None:
         """The results by way of a graph, or None where the call has to be launched plainly."""
-        if not entry.may_record or entry.runs == 0:
-            return None
         if self._driver is None:
             self._driver = self._make_driver(self._target.device)
         if self._driver.caller_records():
             return None
-        recorded = self._graphs.get(key)
-        if recorded is None:
-            recorded = self._record(entry, self._driver, values)
+        recorded = entry.recorded
+        if recorded is None or not recorded.fits(addresses, self._weights):
+            recorded = entry.recorded = self._graph_for(entry, self._driver, addresses, arguments)
             if recorded is None:
                 return None
-            self._graphs.put(key, recorded)
-        results = recorded.replay(values)
-        if results is None:
-            self._graphs.drop(key)
-            entry.refusals += 1
-            entry.may_record = entry.refusals < MAX_REFUSALS
-        return results
-
-    def _record(self, entry: _Entry, driver: GraphDriver, values: Values) -> RecordedCall | None:
+        elif entry.patience > 1:
+            entry.patience >>= 1
+        self._graphs.get(recorded)
         try:
-            return RecordedCall(entry.call.plan, self._target, driver, values)
-        except RuntimeError as error:
-            entry.may_record = False
-            warnings.warn(
-                f"{self._program.name}: recording a CUDA graph failed, calls are launched plainly: {error}",
-                stacklevel=2,
-            )
+            fresh = recorded.prepare(addresses, self._weights)
+        except (RuntimeError, InternalError) as error:
+            self._give_up(entry, error)
             return None
+        return recorded.launch(fresh, arguments, self._weights.tensors)
+
+    def _graph_for(
+        self, entry: _Entry, driver: GraphDriver, addresses: Addresses, arguments: Sequence[Value]
+    ) -> RecordedCall | None:
+        """The entry's graph that fits, recorded if it is time; or None."""
+        recipe = entry.recipe
+        if recipe is None:
+            recipe = entry.recipe = Recipe(entry.call.plan, self._program, self._weights, self._caller_numbers)
+            entry.may_record = recipe.is_capturable and recipe.steps >= MIN_STEPS
+            if not entry.may_record:
+                return None
+        recorded = entry.graphs.get(recipe.fixed(addresses, self._weights))
+        if recorded is not None or entry.runs < entry.patience:
+            return recorded
+        values = self._values(arguments, self._weights.tensors)
+        try:
+            recorded = record_call(recipe, self._target, driver, values, addresses, self._weights)
+        except (RuntimeError, InternalError) as error:
+            self._give_up(entry, error)
+            return None
+        entry.runs = 1
+        entry.patience *= PATIENCE_FACTOR
+        entry.graphs[recorded.fixed] = recorded
+        self._graphs.put(recorded, entry)
+        return recorded
+
+    def _give_up(self, entry: _Entry, error: Exception) -> None:
+        """Launch plainly from now on."""
+        entry.may_record = False
+        entry.recorded = None
+        for recorded in entry.graphs.values():
+            self._graphs.drop(recorded)
+        entry.graphs.clear()
+        warnings.warn(
+            f"{self._program.name}: a CUDA graph failed, calls with these sizes are launched plainly: {error}",
+            stacklevel=2,
+        )
+
+
+def _drop_graph(recorded: RecordedCall, entry: _Entry) -> None:
+    entry.graphs.pop(recorded.fixed, None)
+    if entry.recorded is recorded:
+        entry.recorded = None
 
 
 def _cuda_driver(device: torch.device) -> GraphDriver:

@@ -8,11 +8,14 @@ s}]` (a dataclass or a dict with attributes, such as the outputs of transformers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from dlcb.errors import UserError
 
 Structure: TypeAlias = "str | list[Any]"
+Builder: TypeAlias = "Callable[[Sequence[Any]], Any]"
+RecordMaker: TypeAlias = "Callable[[str, dict[str, Any]], Any]"
 LEAF = "*"
 
 
@@ -45,21 +48,22 @@ def structure_of(value: Any, leaves: list[Any]) -> Structure:
     return LEAF
 
 
-def build(
-    structure: Structure, leaves: Iterator[Any], record: Callable[[str, dict[str, Any]], Any] | None = None
-) -> Any:
-    """A value of this structure from its leaves; `record` makes records, else they are `Record`."""
+def builder(structure: Structure, leaves: Iterator[Builder], record: RecordMaker | None = None) -> Builder:
+    """Makes a value of this structure from flat results, its leaves as `leaves` make them; `record` makes records, else
+    they are `Record`."""
     if isinstance(structure, str):
         return next(leaves)
     kind, *rest = structure
-    if kind == "tuple":
-        return tuple(build(s, leaves, record) for s in rest)
-    if kind == "list":
-        return [build(s, leaves, record) for s in rest]
+    if kind in ("tuple", "list"):
+        parts = [builder(s, leaves, record) for s in rest]
+        made = tuple if kind == "tuple" else list
+        return lambda results: made([part(results) for part in parts])
+    items = rest[0] if kind == "dict" else rest[1]
+    entries = [(key, builder(s, leaves, record)) for key, s in items.items()]
     if kind == "dict":
-        return {k: build(s, leaves, record) for k, s in rest[0].items()}
-    items = {k: build(s, leaves, record) for k, s in rest[1].items()}
-    return Record(items) if record is None else record(rest[0], items)
+        return lambda results: {key: part(results) for key, part in entries}
+    finish: Callable[[dict[str, Any]], Any] = Record if record is None else partial(record, rest[0])
+    return lambda results: finish({key: part(results) for key, part in entries})
 
 
 def check_structure(data: Any, where: str) -> Structure:
@@ -81,6 +85,11 @@ def _check_items(items: Any, where: str) -> dict[str, Structure]:
     if not isinstance(items, dict):
         raise UserError(f"{where}: expected the named parts of an argument, got {items!r}")
     return {str(k): check_structure(v, where) for k, v in cast("dict[Any, Any]", items).items()}
+
+
+def is_flat(structure: Structure) -> bool:
+    """Whether it is a list of leaves."""
+    return isinstance(structure, list) and structure[0] == "list" and all(s == LEAF for s in structure[1:])
 
 
 def show(structure: Structure) -> str:

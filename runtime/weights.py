@@ -7,7 +7,6 @@ happen once; `refresh` derives again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import methodcaller
 from typing import Literal
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 from dlcb.errors import InternalError, UserError
 from dlcb.runtime.call import BoundCall, Target, Value, Values
 from dlcb.runtime.dtypes import DTYPES
-from dlcb.runtime.plan import Place, build_plan
+from dlcb.runtime.plan import CallPlan, Place, build_plan
 from dlcb.runtime.program import Facts, compile_program
 from dlcb.runtime.rows import Argument, Program
 
@@ -25,14 +24,22 @@ MAX_ALIGNMENT = 16
 ALIGNMENTS = (16, 1, 2, 1, 4, 1, 2, 1, 8, 1, 2, 1, 4, 1, 2, 1)
 """The largest power of two, up to 16, that divides an address, by its lowest four bits."""
 
-_data_ptr = methodcaller("data_ptr")
+_data_ptr = Tensor.data_ptr
 
 
 class Weights:
-    """The weights that `main` takes. For one thread at a time."""
+    """The weights that `main` takes. For one thread at a time.
+
+    `version` counts moves of the bound tensors, `alignment_version` those that changed an alignment.
+    """
 
     def __init__(
-        self, bound: Mapping[str, Tensor], main: Program, derive: Program | None, target: Target, mode: Mode
+        self,
+        bound: Mapping[str, Tensor],
+        main: Program,
+        derive: Program | None,
+        target: Target,
+        mode: Mode,
     ) -> None:
         derived = set(derive.results) if derive else set[str]()
         self._wanted = [a for a in main.arguments if a.kind == "weight"]
@@ -43,48 +50,60 @@ class Weights:
         self._source_list = list(self._sources.values())
         self._declared = sources
         self._device = target.device
-        self._derivation = Derivation(derive, target) if derive else None
-        self._is_frozen = mode == "frozen"
-        self._addresses: list[int] = []
-        self._tensors: tuple[Tensor, ...] = ()
+        self.derivation = Derivation(derive, self._sources, target) if derive else None
+        self.is_frozen = mode == "frozen"
+        self.addresses: dict[str, int] = {}
+        """Where the bound tensors are, by name; derived weights are not among them: they stay where they are."""
+        self._address_list: list[int] = []
+        self._source_alignments: tuple[int, ...] = ()
+        self.tensors: tuple[Tensor, ...] = ()
+        """In the order of main's weight arguments, as `current` made them."""
         self._tensors_version = 0
         self.alignments: tuple[int, ...] = ()
         self.version = 0
+        self.alignment_version = 0
 
     def locate(self) -> None:
-        """Look where the bound tensors are; launches nothing. Afterwards `version` and `alignments` are those of this
-        call."""
-        if self._is_frozen and self.version:
+        """Look where the bound tensors are; launches nothing. Afterwards versions, addresses and `alignments` are those
+        of this call."""
+        if self.is_frozen and self.version:
             return
         addresses = list(map(_data_ptr, self._source_list))
-        if addresses != self._addresses or not self.version:
+        if addresses != self._address_list or not self.version:
             self._check_sources()
-            self._addresses = addresses
-            self.alignments = tuple(
-                alignment_of(self._sources[a.name]) if a.name in self._sources else MAX_ALIGNMENT for a in self._wanted
-            )
+            self._address_list = addresses
+            self.addresses = dict(zip(self._sources, addresses, strict=True))
             self.version += 1
+            self._align()
 
     def current(self, stream: int) -> tuple[Tensor, ...]:
         """The tensors in the order of main's weight arguments, derived ones up to date."""
-        if self._is_frozen and self._tensors:
-            return self._tensors
+        if self.is_frozen and self.tensors:
+            return self.tensors
         derived: dict[str, Tensor] = {}
-        if self._derivation is not None:
-            derived = self._derivation.run(self._sources, self.version, stream)
+        if self.derivation is not None:
+            derived = self.derivation.run(self.version, self.alignment_version, stream)
         if self._tensors_version != self.version:
             self._take({**self._sources, **derived})
-        return self._tensors
+        return self.tensors
 
     def refresh(self, stream: int) -> None:
         """Derive anew from what the bound tensors hold, into the addresses of the last time."""
-        if self._derivation is not None:
-            self._derivation.run(self._sources, self.version, stream)
+        if self.derivation is not None:
+            self.derivation.run(self.version, self.alignment_version, stream)
+
+    def _align(self) -> None:
+        alignments = tuple(map(alignment_of, self._source_list))
+        if alignments != self._source_alignments or not self.alignment_version:
+            self._source_alignments = alignments
+            self.alignment_version += 1
+            known = dict(zip(self._sources, alignments, strict=True))
+            self.alignments = tuple(known.get(a.name, MAX_ALIGNMENT) for a in self._wanted)
 
     def _take(self, tensors: Mapping[str, Tensor]) -> None:
         for argument in self._wanted:
             check_weight(self._program, argument, tensors[argument.name], self._device)
-        self._tensors = tuple(tensors[a.name] for a in self._wanted)
+        self.tensors = tuple(tensors[a.name] for a in self._wanted)
         self._tensors_version = self.version
 
     def _check_sources(self) -> None:
@@ -101,46 +120,59 @@ class Weights:
 class Derivation:
     """The program `@weights`, run into tensors that are allocated once."""
 
-    def __init__(self, program: Program, target: Target) -> None:
-        self._program = program
+    def __init__(self, program: Program, sources: Mapping[str, Tensor], target: Target) -> None:
+        self.program = program
+        self._arguments = [sources[a.name] for a in program.arguments]
         self._target = target
         self._function = compile_program(program)
         self._call: BoundCall | None = None
         self._derived: dict[int, Tensor] = {}
         self._version = 0
+        self._bound: tuple[int, int] = (0, 0)
 
-    def run(self, sources: Mapping[str, Tensor], version: int, stream: int) -> dict[str, Tensor]:
-        """The derived weights by name, at the same addresses every time. A new `version` says that sources have
-        moved."""
-        arguments = [sources[a.name] for a in self._program.arguments]
-        if self._call is None or version != self._version:
-            self._call = self._bind(arguments)
-            self._version = version
-        outputs = self._outputs(self._call)
-        with torch.no_grad():
-            results = self._call.run(Values(arguments, self._version), stream, outputs)
-            for number, result in enumerate(results):
-                self._keep(number, result)
-        return dict(zip(self._program.results, self._derived.values(), strict=True))
+    def run(self, version: int, alignment_version: int, stream: int) -> dict[str, Tensor]:
+        """The derived weights by name, at the same addresses every time. Versions as those of `Weights`."""
+        if self._call is None or self._bound != (alignment_version, stream):
+            self._call = BoundCall(self._plan(), self._target, stream)
+            self._bound = (alignment_version, stream)
+        self._version = version
+        self.keep(self._call.run(self.values, self.outputs(self._call.plan)))
+        return dict(zip(self.program.results, self._derived.values(), strict=True))
 
-    def _bind(self, arguments: Sequence[Tensor]) -> BoundCall:
-        nothing = [()] * len(arguments)
-        facts = Facts(nothing, nothing, [0] * len(arguments), [alignment_of(t) for t in arguments])
-        separate = self._target.allocator.separate_buffers
-        return BoundCall(build_plan(self._program, self._function(facts), facts, separate), self._target)
+    @property
+    def plan(self) -> CallPlan:
+        """What the last run did."""
+        assert self._call is not None
+        return self._call.plan
 
-    def _outputs(self, call: BoundCall) -> dict[int, Tensor]:
-        """The kept tensors that the program can write directly: those that are whole outputs."""
+    @property
+    def values(self) -> Values:
+        return Values(self._arguments, self._version)
+
+    def outputs(self, plan: CallPlan) -> dict[int, Tensor]:
+        """The kept tensors that the program can write directly, by root: those that are whole outputs."""
         outputs: dict[int, Tensor] = {}
-        for number, place in enumerate(call.plan.results):
-            if isinstance(place, Place) and place.whole and call.plan.roots[place.root].kind == "output":
+        for number, place in enumerate(plan.results):
+            if isinstance(place, Place) and place.whole and plan.roots[place.root].kind == "output":
                 if number in self._derived:
                     outputs.setdefault(place.root, self._derived[number])
         return outputs
 
+    def keep(self, results: Sequence[Value]) -> None:
+        """Put the results of a run to the addresses where derived weights are; most were written there."""
+        with torch.no_grad():
+            for number, result in enumerate(results):
+                self._keep(number, result)
+
+    def _plan(self) -> CallPlan:
+        nothing = [()] * len(self._arguments)
+        alignments = [alignment_of(t) for t in self._arguments]
+        facts = Facts(nothing, nothing, [0] * len(self._arguments), alignments)
+        return build_plan(self.program, self._function(facts), facts, self._target.allocator.separate_buffers)
+
     def _keep(self, number: int, result: Value) -> None:
         if not isinstance(result, Tensor):
-            raise InternalError(f"{self._program.name}: result {number} is an integer, a derived weight is a tensor")
+            raise InternalError(f"{self.program.name}: result {number} is an integer, a derived weight is a tensor")
         kept = self._derived.get(number)
         if kept is None:
             kept = self._derived[number] = torch.empty_strided(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,8 @@ import torch
 from dlcb.errors import UserError
 from dlcb.runtime import artifact as artifact_file
 from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
+from dlcb.runtime.compiled import Interface, load
 from dlcb.runtime.cuda import choose_cubin
-from dlcb.runtime.device import load_module
 
 _PROGRAM = {
     "name": "net",
@@ -83,18 +86,57 @@ def test_saving_leaves_no_other_file_and_a_failed_save_leaves_the_old_one(
     assert [p.name for p in path.parent.iterdir()] == ["net.dlcb"]
 
 
-def test_a_loaded_module_runs(path: Path, tmp_path: Path) -> None:
-    loaded = load_artifact(path)
-    with pytest.raises(UserError, match="no compiler was given"):
-        load_module(loaded, torch.device("cpu"))
+def _interface() -> dict[str, Any]:
+    interface = Interface(["x"], ["list", "*"], [["argument"]], ["tuple", "*"], [["result", 0]])
+    return {"interface": interface.to_json(), "report": {"nodes": 1}}
+
+
+def test_a_loaded_model_runs(tmp_path: Path) -> None:
+    artifact = _artifact()
+    artifact.target, artifact.extra = "cpu", _interface()
+    save_artifact(artifact, tmp_path / "net.dlcb")
+    model = load(tmp_path / "net.dlcb", lambda text: _empty_library(tmp_path))
     x = torch.randn(4, 2)
-    module = load_module(loaded, torch.device("cpu"), lambda text: _empty_library(tmp_path))
-    torch.testing.assert_close(module(x)[0], x @ loaded.weights["w"])
+    (result,) = model(x)
+    torch.testing.assert_close(result, x @ artifact.weights["w"])
+    assert "1 ops" in model.explain()
+
+
+def test_a_model_is_loaded_where_it_was_compiled_for(path: Path, tmp_path: Path) -> None:
+    artifact = _artifact()
+    artifact.extra = _interface()
+    save_artifact(artifact, path)
+    with pytest.raises(UserError, match="net was compiled for cuda, not for cpu"):
+        load(path, lambda text: _empty_library(tmp_path), device="cpu")
+
+
+_LOAD = """
+import json, sys, time, unittest.mock, torch, dlcb
+from dlcb.runtime import compiled
+from dlcb.runtime.module import CompiledModule
+with unittest.mock.patch.multiple(compiled, CudaKernels=lambda *_: None, arch_of=lambda _: "sm_90",
+                                  CompiledModule=lambda *_, **__: None), \
+        unittest.mock.patch.object(torch.Tensor, "to", lambda self, where: self):
+    began = time.perf_counter()
+    dlcb.load(sys.argv[1])
+    seconds = time.perf_counter() - began
+print(json.dumps([seconds, [m for m in sys.modules if m.split(".")[0] in ("xdsl", "dlcb")]]))
+"""
+
+
+def test_loading_imports_no_compiler_and_takes_milliseconds(path: Path) -> None:
+    artifact = _artifact()
+    artifact.extra = _interface()
+    save_artifact(artifact, path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-P", "-c", _LOAD, str(path)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    seconds, modules = json.loads(run.stdout)
+    assert [m for m in modules if not m.startswith(("dlcb.runtime", "dlcb.errors", "dlcb.magic")) and m != "dlcb"] == []
+    assert seconds < 0.2
 
 
 def _empty_library(folder: Path) -> Path:
-    import subprocess
-
     source = folder / "empty.cpp"
     source.write_text("")
     subprocess.run(["g++", "-shared", "-o", folder / "empty.so", source], check=True)
@@ -129,6 +171,8 @@ def _manifest(members: dict[str, bytes], **changes: Any) -> None:
         (lambda m: _manifest(m, programs=["../main"]), "programs must be a list of names"),
         (lambda m: _manifest(m, weights={"w": 3}), "weight 'w': expected a stored tensor"),
         (lambda m: _manifest(m, name=None), "name must be a text"),
+        (lambda m: _manifest(m, mode="warm"), "weights mode must be live or frozen, got 'warm'"),
+        (lambda m: _manifest(m, programs=[]), "no program 'main'"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_refused(path: Path, change: Any, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ class _Machine:
 
     def __init__(self) -> None:
         self.recording: list[Any] | None = None
-        self.caller_is_recording = False
+        self.caller_is_recording = self.fail_updates = self.fail_record = False
         self.launches = self.records = self.replays = self.updates = 0
 
     def function(self, name: str) -> str:
@@ -64,7 +65,10 @@ class _Machine:
 
     def activate(self) -> None: ...
 
-    def launch(self, function: str, blocks: int, threads: int, pointers: int, stream: int) -> None:
+    def launcher(self, function: str, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
+        return partial(self._launch, function, pointers)
+
+    def _launch(self, function: str, pointers: int) -> None:
         node = (function, self._values(function, pointers))
         if self.recording is None:
             self.launches += 1
@@ -78,25 +82,47 @@ class _Machine:
     def record(self, body: Callable[[int], None]) -> list[Any]:
         self.records += 1
         self.recording = graph = []
-        with _Recorder(graph):
-            body(1)
-        self.recording = None
+        try:
+            with _Recorder(graph):
+                body(1)
+            if self.fail_record:
+                raise RuntimeError("no memory")
+        finally:
+            self.recording = None
         return graph
 
     def last_node(self, stream: int) -> Node:
         assert self.recording is not None
         return self.recording[-1][1]
 
-    def update(self, graph: Any, node: Node, function: str, step: Launch, pointers: int) -> None:
-        self.updates += 1
-        node[:] = self._values(function, pointers)
+    def copy(self, target: int, source: int, count: int, stream: int) -> None:
+        assert self.recording is not None
+        self.recording.append(("copy", [target, source, count]))
+
+    def kernel_update(self, graph: Any, node: Node, function: str, step: Launch, pointers: int) -> Callable[[], None]:
+        def update() -> None:
+            self.updates += 1
+            node[:] = self._values(function, pointers)
+
+        return update
+
+    def copy_update(self, graph: Any, node: Node, count: int) -> Callable[[int, int], None]:
+        def update(target: int, source: int) -> None:
+            self.updates += 1
+            if self.fail_updates:
+                raise RuntimeError("invalid node")
+            node[:] = [target, source, count]
+
+        return update
 
     def replay(self, graph: list[Any]) -> None:
         self.replays += 1
         for what, *rest in graph:
-            if isinstance(what, str):
+            if what == "copy":
+                ctypes.memmove(*rest[0])
+            elif isinstance(what, str):
                 _RUN[what](rest[0])
-            else:
+            elif what is not None:
                 _run_again(what, *rest)
 
     def _values(self, function: str, pointers: int) -> Node:
@@ -111,8 +137,8 @@ class _Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if "empty" not in str(func):
-            self.graph.append((func, args, kwargs or {}, result))
+        fresh = "empty" in str(func)  # memory of the graph, which lives as long as it
+        self.graph.append((None if fresh else func, args, kwargs or {}, result))
         return result
 
 
@@ -169,15 +195,18 @@ class _Setting:
             target,
             0,
             True,
-            Limits(plans=8, graphs=2),
+            Limits(plans=64, graphs=2),
             lambda device: self.machine,
         )
+
+    def call(self, *arguments: Any) -> list[Any]:
+        return self.session.run(*self.arguments.read(arguments), arguments)
 
     def check(self, n: int, cache: Tensor) -> list[Tensor]:
         """One call at that size, all of its results compared with torch."""
         x, y = torch.randn(n, 3), torch.randn(3, 3)
         expected_cache = cache + 1
-        results: list[Any] = self.session.run(self.arguments.key([x, y, cache]), [x, y, cache])
+        results: list[Any] = self.call(x, y, cache)
         out, z, p, same, row = results
         torch.testing.assert_close(out, 2 * x)
         torch.testing.assert_close(z, 2 * x @ self.w)
@@ -215,50 +244,104 @@ def test_results_of_a_replay_are_not_touched_by_the_next(setting: _Setting) -> N
         torch.testing.assert_close(results[number], kept[number])
 
 
-def test_only_kernel_nodes_of_moved_memory_are_updated(setting: _Setting) -> None:
+def test_only_nodes_of_moved_memory_are_updated(setting: _Setting) -> None:
     cache = torch.zeros(3, 3)
     x, y = torch.randn(2, 3), torch.randn(3, 3)
     kept: list[Any] = []
     for _ in range(2):
-        kept.append(setting.session.run(setting.arguments.key([x, y, cache]), [x, y, cache]))
+        kept.append(setting.call(x, y, cache))
     setting.machine.updates = 0
-    kept.append(setting.session.run(setting.arguments.key([x, y, cache]), [x, y, cache]))
-    assert setting.machine.updates == 1
+    kept.append(setting.call(x, y, cache))
+    assert setting.machine.updates == 3  # the fresh memory of a kernel's result and of two that are copied out
     x = torch.randn(2, 3)
-    kept.append(setting.session.run(setting.arguments.key([x, y, cache]), [x, y, cache]))
-    assert setting.machine.updates == 3
+    kept.append(setting.call(x, y, cache))
+    assert setting.machine.updates == 3 + 3 + 1  # one kernel takes both the moved x and the fresh result
+    y = torch.randn(3, 3)
+    kept.append(setting.call(x, y, cache))
+    assert setting.machine.updates == 7 + 3 + 1
 
 
-def test_an_updated_argument_that_a_library_reads_is_not_copied_and_another_one_is_launched_plainly(
-    setting: _Setting,
-) -> None:
+def test_an_updated_argument_that_a_library_reads_is_not_copied_but_has_graphs_of_its_own(setting: _Setting) -> None:
     first, second = torch.zeros(3, 3), torch.zeros(3, 3)
+    for _ in range(5):
+        setting.check(2, first)
+    assert setting.machine.records == 1
+    for _ in range(5):
+        setting.check(2, second)
+    assert setting.machine.records == 2
+    launches = setting.machine.launches
     for _ in range(3):
         setting.check(2, first)
-    launches = setting.machine.launches
-    setting.check(2, second)
-    assert setting.machine.launches == launches + 3
-    setting.check(2, second)
-    assert setting.machine.records == 2
+        setting.check(2, second)
+    assert (setting.machine.records, setting.machine.launches) == (2, launches)
 
 
-def test_a_weight_that_moved_is_launched_plainly_and_recorded_anew(setting: _Setting) -> None:
+def test_a_weight_that_a_library_reads_and_that_moved_is_launched_plainly_and_recorded_anew(setting: _Setting) -> None:
     cache = torch.zeros(3, 3)
-    for _ in range(3):
+    for _ in range(5):
         setting.check(2, cache)
     old = setting.w.data
     setting.w.data = torch.randn(3, 3)
-    for _ in range(3):
+    for _ in range(5):
         setting.check(2, cache)
     assert setting.machine.records == 2
     assert old.data_ptr() != setting.w.data_ptr()
 
 
-def test_a_plan_that_graphs_never_fit_is_not_recorded_for_ever(setting: _Setting) -> None:
-    caches = [torch.zeros(3, 3) for _ in range(12)]
+def test_a_cache_that_is_new_in_every_call_is_recorded_ever_less(setting: _Setting) -> None:
+    caches = [torch.zeros(3, 3) for _ in range(100)]
     for cache in caches:
         setting.check(2, cache)
-    assert setting.machine.records == 3
+    assert setting.machine.records <= 4
+
+
+def test_more_sizes_in_turn_than_graphs_are_kept_are_recorded_ever_less(setting: _Setting) -> None:
+    cache = torch.zeros(3, 3)
+    records: list[int] = []
+    for _ in range(24):
+        for n in (1, 2, 3):
+            setting.check(n, cache)
+        records.append(setting.machine.records)
+    assert records[1] == 3
+    assert records[-1] <= 9
+    assert setting.machine.replays > 24
+
+
+def test_many_sizes_that_come_once_are_never_recorded(setting: _Setting) -> None:
+    cache = torch.zeros(3, 3)
+    for n in range(48):
+        setting.check(n, cache)
+    assert setting.machine.records == 0
+
+
+def test_strides_without_meaning_share_a_plan(setting: _Setting) -> None:
+    cache, y = torch.zeros(3, 3), torch.randn(3, 3)
+    for strides in ((3, 1), (7, 1), (1, 1), (100, 1)):
+        setting.call(torch.randn(3).as_strided((1, 3), strides), y, cache)
+    assert setting.machine.records == 1
+
+
+def test_a_recording_that_fails_loses_no_call(setting: _Setting) -> None:
+    cache = torch.zeros(3, 3)
+    setting.check(2, cache)
+    setting.machine.fail_record = True
+    with pytest.warns(UserWarning, match="mixed: a CUDA graph failed, calls with these sizes are launched plainly: no"):
+        setting.check(2, cache)
+    for _ in range(3):
+        setting.check(2, cache)
+    assert (setting.machine.records, setting.machine.replays) == (1, 0)
+
+
+def test_an_update_that_fails_loses_no_call(setting: _Setting) -> None:
+    cache = torch.zeros(3, 3)
+    for _ in range(3):
+        setting.check(2, cache)
+    replays, setting.machine.fail_updates = setting.machine.replays, True
+    with pytest.warns(UserWarning, match="mixed: a CUDA graph failed"):
+        setting.check(2, cache)
+    for _ in range(3):
+        setting.check(2, cache)
+    assert setting.machine.replays == replays
 
 
 def test_a_caller_that_records_gets_plain_launches(setting: _Setting) -> None:
@@ -275,6 +358,91 @@ def test_the_number_of_graphs_is_bounded(setting: _Setting) -> None:
         for _ in range(3):
             setting.check(n, cache)
     assert len(setting.session._graphs) == 2  # pyright: ignore
+
+
+def _live_programs() -> tuple[Any, Any]:
+    """main(x) = (2x) @ moved + doubled[0], with doubled = 2w, moved = w by a copy: weights that @weights makes of w."""
+    derive = HostBuilder("weights", [WeightAttr.make("w", f32, [3, 3], [3, 1])], ["doubled", "moved"])
+    w = derive.weight("w")
+    doubled = derive.output([3, 3], [3, 1], f32)
+    derive.launch([w, doubled], _variant(derive, "double", derive.constant(9)))
+    moved = derive.output([3, 3], [3, 1], f32)
+    derive.launch([w, moved], _variant(derive, "double", derive.constant(9)))
+    derive.launch([moved], _variant(derive, "bump", derive.constant(9)))
+    main = HostBuilder(
+        "main",
+        [
+            InputAttr.make("x", f32, 2),
+            WeightAttr.make("doubled", f32, [3, 3], [3, 1]),
+            WeightAttr.make("moved", f32, [3, 3], [3, 1]),
+            WeightAttr.make("w", f32, [3, 3], [3, 1]),
+        ],
+    )
+    n = main.size("x", 0)
+    z = main.output([n, 3], [3, 1], f32)
+    bias = main.view(main.weight("doubled"), 0, [3], [1])
+    main.library_into(z, "matmul", [main.argument("x"), main.weight("moved"), bias], {})
+    again = main.output([3, 3], [3, 1], f32)
+    main.launch([main.weight("w"), again], _variant(main, "double", main.constant(9)))
+    return program_to_json(main.finish([z, again])), program_to_json(derive.finish([doubled, moved]))
+
+
+class _LiveSetting:
+    def __init__(self) -> None:
+        main, derive = map(check_program, _live_programs())
+        self.machine = _Machine()
+        target = Target(CPU, self.machine, Allocator())
+        self.w = torch.nn.Parameter(torch.randn(3, 3))
+        self.arguments = CallerArguments(main, CPU)
+        self.weights = Weights({"w": self.w}, main, derive, target, "live")
+        plan = compile_program(main)
+        self.session = Session(
+            main, plan, self.arguments, self.weights, target, 0, True, Limits(), lambda device: self.machine
+        )
+
+    def check(self) -> None:
+        x, w = torch.randn(2, 3), self.w.detach()
+        z, again = self.session.run(*self.arguments.read([x]), [x])
+        torch.testing.assert_close(z, x @ (2 * w + 1) + 2 * w[0])
+        torch.testing.assert_close(again, 2 * w)
+
+
+def test_live_weights_are_derived_by_the_graph_of_the_call() -> None:
+    setting = _LiveSetting()
+    for _ in range(2):
+        setting.check()
+    machine, addresses = setting.machine, [t.data_ptr() for t in setting.weights.tensors]
+    launches = machine.launches
+    for _ in range(3):
+        with torch.no_grad():
+            setting.w.add_(1)
+        setting.check()
+    assert (machine.records, machine.replays, machine.launches) == (1, 4, launches)
+    assert [t.data_ptr() for t in setting.weights.tensors] == addresses
+
+
+def test_kernels_that_read_a_weight_which_moved_are_updated_and_no_graph_is_lost() -> None:
+    setting = _LiveSetting()
+    for _ in range(3):
+        setting.check()
+    old, launches = setting.w.data, setting.machine.launches
+    setting.w.data = torch.randn(3, 3)
+    updates = setting.machine.updates
+    setting.check()
+    assert setting.machine.updates == updates + 2 + 3  # two fresh results, three kernels that read w
+    setting.w.data = old
+    setting.check()
+    assert (setting.machine.records, setting.machine.launches) == (1, launches)
+
+
+def test_weights_with_another_alignment_are_planned_anew() -> None:
+    setting = _LiveSetting()
+    for _ in range(3):
+        setting.check()
+    setting.w.data = torch.randn(10)[1:].view(3, 3)
+    for _ in range(3):
+        setting.check()
+    assert setting.machine.records == 2
 
 
 def _plan() -> CallPlan:

@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
 
 
 def test_the_runtime_imports_no_compiler() -> None:
-    code = "import json, sys, dlcb.runtime.device; print(json.dumps(list(sys.modules)))"
+    code = "import json, sys, dlcb.runtime.compiled; print(json.dumps(list(sys.modules)))"
     run = subprocess.run(
         [sys.executable, "-P", "-c", code], env=_environment(), capture_output=True, text=True, check=True
     )
