@@ -1,9 +1,11 @@
 """How long compilation takes, stage by stage; JSON.
 
-    python -P -m dlcb.benchmarks.compile_time [--models resnet50,bert] [--dtypes f32,f16] [--runs 3] [--no-nvrtc] [--out results.json]
+    python -P -m dlcb.benchmarks.compile_time
+        [--models resnet50,bert] [--dtypes f32,f16] [--runs 3] [--no-nvrtc] [--out results.json]
 
-Milliseconds of processor time of one core, the best of some runs in one process after a first one that is not counted (it imports the stages and fills caches
-of values). The budget is for `lowering`, all from import to CUDA text; capture and NVRTC stand beside it.
+Milliseconds of processor time of one core, the best of some runs in one process after a first one that is not counted
+(it imports the stages and fills caches of values). The budget is for `lowering`, all from import to CUDA text; capture
+and NVRTC stand beside it.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def lower_once(captured: Captured) -> tuple[Times, str]:
 def capture_runs(case: zoo.Case, dtype: torch.dtype, runs: int) -> tuple[float, Captured]:
     model = case.build().to(dtype)
     example = {k: v.to(dtype) if v.is_floating_point() else v for k, v in case.inputs(case.example, dtype).items()}
-    capture(model, (), example)
+    captured = capture(model, (), example)
     best = float("inf")
     for _ in range(runs):
         watch = Stopwatch()
@@ -105,7 +107,8 @@ def measure(case: zoo.Case, dtype: str, runs: int, with_nvrtc: bool) -> dict[str
 
 def shown(row: dict[str, Any]) -> Iterator[str]:
     over = "" if row["lowering_ms_a_node"] <= BUDGET_MS_A_NODE else f"  (over {BUDGET_MS_A_NODE})"
-    yield f"{row['model']:10} {row['dtype']}  {row['nodes']} nodes, {row['kernels']} kernels, {row['text_bytes']} bytes of text"
+    counts = f"{row['nodes']} nodes, {row['kernels']} kernels, {row['text_bytes']} bytes of text"
+    yield f"{row['model']:10} {row['dtype']}  {counts}"
     yield f"  capture {row['capture_ms']:.0f}"
     yield "  " + "  ".join(f"{name} {ms:.1f}" for name, ms in row["stages_ms"].items())
     yield f"  lowering {row['lowering_ms']:.0f} ms, {row['lowering_ms_a_node']:.3f} a node{over}"

@@ -116,7 +116,7 @@ def tokens(shape: Shape, vocabulary: int) -> Tensor:
 def bert(real: bool) -> Case:
     from transformers import BertConfig, BertModel
 
-    small: dict[str, int] = dict(
+    small: dict[str, Any] = dict(
         vocab_size=97,
         hidden_size=32,
         num_hidden_layers=2,
@@ -144,7 +144,7 @@ def bert(real: bool) -> Case:
 def gpt2(real: bool) -> Case:
     from transformers import GPT2Config, GPT2Model
 
-    small: dict[str, int] = dict(vocab_size=89, n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    small: dict[str, Any] = dict(vocab_size=89, n_embd=32, n_layer=2, n_head=4, n_positions=64)
 
     def build() -> nn.Module:
         return GPT2Model(GPT2Config(use_cache=False) if real else GPT2Config(use_cache=False, **small))

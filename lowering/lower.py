@@ -17,8 +17,8 @@ from dlcb.lowering.pipeline import Observer, run
 
 @dataclass
 class Lowered:
-    """`programs` by function name (`main`, `weights`), serialized; `kernels`, the text of all kernels without the prelude;
-    `seconds` by stage."""
+    """`programs` by function name (`main`, `weights`), serialized; `kernels`, the text of all kernels without the
+    prelude; `seconds` by stage."""
 
     programs: dict[str, Any]
     kernels: str

@@ -3,9 +3,10 @@
     %1 = dlcb.graph.add %x, %y …            →   %2 = dlcb.graph.kernel(%a = %x, %b = %y) -> (…) {
     %2 = dlcb.graph.relu %1 …                     %1 = dlcb.graph.add %a, %b … ; %2 = dlcb.graph.relu %1 … ; yield %2 }
 
-Every tensor op ends in a kernel; library routines and views that lie in memory stay. Ops share a kernel where that is legal (`fusion/legality.py`), for each
-value that stays inside is a write and a read saved; what would be computed more than once an element shares only if it is cheap.
-A library routine is never fused. An op that writes into an argument ends its kernel.
+Every tensor op ends in a kernel; library routines and views that lie in memory stay. Ops share a kernel where that is
+legal (`fusion/legality.py`), for each value that stays inside is a write and a read saved; what would be computed more
+than once an element shares only if it is cheap. A library routine is never fused. An op that writes into an argument
+ends its kernel.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class _Cutter:
         self.rebuild()
 
     def place(self, op: GraphOp) -> None:
-        """Put a computed op into the kernel of one of its operands, else into one of its own; then draw in the kernels of the others."""
+        """Put a computed op into the kernel of one of its operands, else into one of its own; then draw in the kernels
+        of the others."""
         writes = op in self.in_place
         candidates = self.candidates(op, writes)
         home: Group | None = None
@@ -99,8 +101,8 @@ class _Cutter:
                     self.draw_in(other, home)
 
     def candidates(self, op: GraphOp, writes: bool) -> list[Group]:
-        """The kernels that make operands of the op, the latest first; for an op that writes in place, none that makes what it overwrites, or that what
-        reads it waits for."""
+        """The kernels that make operands of the op, the latest first; for an op that writes in place, none that makes
+        what it overwrites, or that what reads it waits for."""
         units = {self.partition.groups[u] for u in self.partition.units_read(op)}
         if writes:
             readers = self.reading_units(op)
@@ -114,12 +116,14 @@ class _Cutter:
     def draw_in(self, other: Group, home: Group) -> None:
         """Merge a second kernel that an op of `home` reads into it."""
         if why_not_merge(other, home, self.partition, self.sizes) is None:
-            assert other.space is not None and home.space is not None
+            assert other.space is not None
+            assert home.space is not None
             home.space = merged_space(other.space, home.space)
             self.partition.merge(home, other)
 
     def reading_units(self, op: GraphOp) -> list[Group]:
-        """The units that read what `op` overwrites, and so must come before it. All stand already: later readers were given a copy."""
+        """The units that read what `op` overwrites, and so must come before it. All stand already: later readers were
+        given a copy."""
         unit_of = self.partition.unit_of
         return [unit_of[r] for r in self.readers(op.operands[0]) if r is not op and r in unit_of]
 

@@ -4,11 +4,12 @@
     →   … -> tensor<[x_0, 64, h, w], f16, dense<[0, 2, 3, 1]>>
 
 * An input may lie in memory anyhow: its strides are symbols, read at launch.
-* A view that a library routine or the caller needs is one where its strides allow: it gets them, and no memory. Other views are left without a layout: the
-  kernels that read through them need none.
+* A view that a library routine or the caller needs is one where its strides allow: it gets them, and no memory. Other
+  views are left without a layout: the kernels that read through them need none.
 * What is written into an argument lies as the argument does.
-* All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the vendor's tensor-core
-  routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about order, so sizes may stay unknown). Results of the function are contiguous.
+* All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the
+  vendor's tensor-core routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about
+  order, so sizes may stay unknown). Results of the function are contiguous.
 """
 
 from __future__ import annotations

@@ -133,7 +133,9 @@ _CONVOLUTION_OPTIONS: Mapping[str, OptionKind] = {
 LIBRARY: dict[str, LibraryFunction] = {
     "matmul": LibraryFunction(_matmul, (2, 3), {}, writes_out=True, allocates=True),
     "convolution": LibraryFunction(_convolution, (2, 3), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True),
-    "convolution_relu": LibraryFunction(_convolution_relu, (3, 4), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True),
+    "convolution_relu": LibraryFunction(
+        _convolution_relu, (3, 4), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True
+    ),
     "attention": LibraryFunction(
         _attention,
         (3, 4),

@@ -1,4 +1,5 @@
-"""The table of graphs that the middle of the compiler must get right: kernels of every kind, views, updates, library routines between kernels."""
+"""The table of graphs that the middle of the compiler must get right: kernels of every kind, views, updates, library
+routines between kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.shape.expr import add, floordiv, mul, sub, sym
-from dlcb.tests.graphs import Case, Graph, Inputs, channels_last, dims, expanded, misaligned, stepped, transposed
+from dlcb.tests.graphs import Case, Graph, Inputs, channels_last, expanded, misaligned, stepped, transposed
 
 CASES: list[Case] = []
 FLOATS = ("f32", "f16", "bf16", "f64")
@@ -20,10 +21,10 @@ given = Inputs(3)
 
 
 def case(
-    name: str, calls: Sequence[Sequence[Any]], witness: Callable[..., Any], weights: tuple[str, ...] = ()
+    name: str, calls: Sequence[Sequence[Any]], witness: Callable[..., Any]
 ) -> Callable[[Callable[[Graph], None]], Callable[[Graph], None]]:
     def add(build: Callable[[Graph], None]) -> Callable[[Graph], None]:
-        CASES.append(Case(name, build, calls, witness, weights))
+        CASES.append(Case(name, build, calls, witness))
         return build
 
     return add
@@ -56,9 +57,9 @@ for element in FLOATS:
 @case(
     "sizes that are 1 only at run time",
     [
-        (given(n, m), given(k, l))
-        for (n, m), (k, l) in product([(3, 5), (1, 5), (3, 1), (1, 1), (0, 5)], repeat=2)
-        if (n == k or 1 in (n, k)) and (m == l or 1 in (m, l))
+        (given(n, m), given(k, j))
+        for (n, m), (k, j) in product([(3, 5), (1, 5), (3, 1), (1, 1), (0, 5)], repeat=2)
+        if (n == k or 1 in (n, k)) and (m == j or 1 in (m, j))
     ]
     + [(x, given(1, 8)) for x in lying(6, 8)]
     + [(given(6, 8), x) for x in lying(6, 1)],
@@ -981,7 +982,8 @@ def half_update(x: Tensor, y: Tensor) -> Tensor:
     half_update,
 )
 def _(g: Graph) -> None:
-    x, y = g.input("x", "n", "m", element="f16"), g.input("y", "n", "m", element="f16")
+    g.input("x", "n", "m", element="f16")
+    y = g.input("y", "n", "m", element="f16")
     g.give(y, g.add(y, g.number(0.0)), updates=[0])
 
 

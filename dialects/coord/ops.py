@@ -151,7 +151,7 @@ class KernelOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(f" @{self.symbol} params [{', '.join(p.data for p in self.params.data)}]")
         printer.print_string(f" outer [{_commas(self.outer.dims)}] row [{_commas(self.row.dims)}] (")
-        printer.print_list(self.buffers, printer.print_block_argument)
+        printer.print_list(self.body.block.args[: self.buffer_count.data], printer.print_block_argument)
         printer.print_string(") at (")
         printer.print_list(self.axes, printer.print_operand)
         printer.print_string(")")

@@ -44,17 +44,17 @@ def buffer_element(buffer: SSAValue) -> int:
 
 
 def vector_facts(kernel: KernelOp) -> VectorFacts:
-    sizes = (*kernel.outer.dims, *kernel.row.dims)
+    sizes: tuple[Dim, ...] = (*kernel.outer.dims, *kernel.row.dims)
     ops = memory_ops(kernel)
     moving = [op for op in ops if moves_vectors(op)]
     numbers = {value: i for i, value in enumerate(kernel.buffers)}
-    strided = any(isinstance(op.strides.dims[-1], str) for op in ops if op.strides.dims)
+    strided = any(isinstance(dim, str) for op in ops for dim in op.strides.dims[-1:])
     if not moving or strided:
         return VectorFacts(1, (), (), strided)
     widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
     divisible: dict[Dim, None] = {}
     if len(sizes) > 1 or kernel.row.dims:
-        divisible[sizes[-1]] = None
+        divisible |= dict.fromkeys(sizes[-1:])
         for op in moving:
             divisible.update(dict.fromkeys(d for d in op.strides.dims[:-1] if d != 0))
     while widest > 1 and any(isinstance(d, int) and d % widest for d in divisible):

@@ -167,7 +167,8 @@ class GraphOp(IRDLOperation, ABC):
         return self.scalar(b, *(b.read(self.operands[r.operand], r.coords, r.guard) for r in self.reads(coords, b)))
 
     def result_order(self) -> tuple[int, ...] | None:
-        """The dims from outermost to innermost as the op's library routine lays its result; None where that is row-major."""
+        """The dims from outermost to innermost as the op's library routine lays its result; None where that is
+        row-major."""
         return None
 
     def library_options(self) -> dict[str, Any]:

@@ -38,7 +38,8 @@ class Contract(GraphOp):
 
 @irdl_op_definition
 class MatmulOp(Contract):
-    """result[.., m, n] = Σ_k lhs[.., m, k] · rhs[.., k, n] (+ bias[n]).  Leading dims are equal; either operand may lack them.  Source: torch.matmul, mm, bmm, addmm, linear."""
+    """result[.., m, n] = Σ_k lhs[.., m, k] · rhs[.., k, n] (+ bias[n]).  Leading dims are equal; either operand may
+    lack them.  Source: torch.matmul, mm, bmm, addmm, linear."""
 
     name = "dlcb.graph.matmul"
     LIBRARY: ClassVar[str | None] = "matmul"
@@ -82,9 +83,11 @@ class MatmulOp(Contract):
 
 @irdl_op_definition
 class AttentionOp(Contract):
-    """result = softmax(q·kᵀ·scale + mask)·v over [batch, heads, length, width]; mask bool (true: attend) or float, broadcasting.
+    """result = softmax(q·kᵀ·scale + mask)·v over [batch, heads, length, width]; mask bool (true: attend) or float,
+    broadcasting.
 
-    `causal`: position i attends to positions ≤ i. k and v may have fewer heads that divide q's (`grouped`).  Source: torch.nn.functional.scaled_dot_product_attention."""
+    `causal`: position i attends to positions ≤ i. k and v may have fewer heads that divide q's (`grouped`).
+    Source: torch.nn.functional.scaled_dot_product_attention."""
 
     name = "dlcb.graph.attention"
     LIBRARY: ClassVar[str | None] = "attention"

@@ -30,7 +30,8 @@ KINDS = ("input", "weight", "int")
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """A tensor program. Arguments: `%x : tensor<…> {name = "x", kind = "input"}`; kinds are input, weight, int (an `index`)."""
+    """A tensor program. Arguments: `%x : tensor<…> {name = "x", kind = "input"}`; kinds are input, weight, int (an
+    `index`)."""
 
     name = "dlcb.graph.func"
     sym_name = prop_def(SymbolNameConstraint())
@@ -83,7 +84,7 @@ class FuncOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" @" + self.symbol + "(")
         for i, (argument, name, kind) in enumerate(zip(self.body.block.args, self.names, self.kinds, strict=True)):
-            printer.print_string((",\n      " if i else ""))
+            printer.print_string(",\n      " if i else "")
             printer.print_operand(argument)
             printer.print_string(": ")
             print_type(printer, argument.type)
@@ -120,10 +121,10 @@ class FuncOp(IRDLOperation):
 
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
-    """What a function gives back. The first operands are the new values of the arguments in `updates`, written in place; the
-    others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not copies;
-    `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have memory of
-    their own. `numbers` are results that are integers: dims."""
+    """What a function gives back. The first operands are the new values of the arguments in `updates`, written in
+    place; the others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not
+    copies; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have
+    memory of their own. `numbers` are results that are integers: dims."""
 
     name = "dlcb.graph.return"
     args = var_operand_def()
@@ -183,7 +184,8 @@ def _mapping(pairs: ArrayAttr[ArrayAttr[IntAttr]] | None) -> dict[int, int]:
 
 
 class Isolated(IRDLOperation):
-    """An op with a region of graph ops, whose block arguments are its operands: `(%a = %x : tensor<…>) -> (tensor<…>) {…}`."""
+    """An op with a region of graph ops, whose block arguments are its operands: `(%a = %x : tensor<…>) -> (tensor<…>)
+    {…}`."""
 
     args = var_operand_def()
     res = var_result_def()
@@ -237,7 +239,8 @@ class Isolated(IRDLOperation):
 
 @irdl_op_definition
 class KernelOp(Isolated):
-    """A group of ops that one generated kernel computes. `in_place = [[result, operand], …]`: the result is written into the operand's memory."""
+    """A group of ops that one generated kernel computes. `in_place = [[result, operand], …]`: the result is written
+    into the operand's memory."""
 
     name = "dlcb.graph.kernel"
     in_place = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
@@ -261,8 +264,9 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Run a generated kernel. `forms` lists its forms, best first: `{kernel = @k0, when = "d3" | 1, bindings = {p0 = "x_0", p1 = 64}}`; the first whose
-    `when` (a dim: a symbol or a literal) is not 0 runs. Results are fresh unless `in_place` gives them an operand's memory."""
+    """Run a generated kernel. `forms` lists its forms, best first: `{kernel = @k0, when = "d3" | 1, bindings = {p0 =
+    "x_0", p1 = 64}}`; the first whose `when` (a dim: a symbol or a literal) is not 0 runs. Results are fresh unless
+    `in_place` gives them an operand's memory."""
 
     name = "dlcb.graph.launch"
     args = var_operand_def()

@@ -1,11 +1,13 @@
 """Views and other ops that only move elements: each result element is one operand element, or a fill value.
 
-reshape, permute, expand and slice can be views (no copy) where the operand's strides allow; concat, pad, insert and flip compute.
+reshape, permute, expand and slice can be views (no copy) where the operand's strides allow; concat, pad, insert and
+flip compute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntAttr, IntegerAttr
@@ -26,7 +28,7 @@ from dlcb.dialects.graph.base import (
     broadcast_coords,
 )
 from dlcb.dialects.graph.types import DimsAttr, TensorType, dims_attr, type_of
-from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mod, mul, select, eq, sub
+from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, mod, mul, select, sub
 from dlcb.dialects.types import compute_type
 
 
@@ -66,7 +68,8 @@ def row_major_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
 
 @irdl_op_definition
 class ReshapeOp(View):
-    """result[linear(q)] = x[linear(p)], row-major order kept.  Sizes: product(result) = product(x).  Source: torch.reshape, view, flatten, squeeze, unsqueeze."""
+    """result[linear(q)] = x[linear(p)], row-major order kept.  Sizes: product(result) = product(x).
+    Source: torch.reshape, view, flatten, squeeze, unsqueeze."""
 
     name = "dlcb.graph.reshape"
     shape = prop_def(DimsAttr)
@@ -85,7 +88,8 @@ class ReshapeOp(View):
 
 
 def reshape_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, range]]:
-    """Split both shapes into runs of dims with equal products, as many as can be proved: a reshape acts within each run."""
+    """Split both shapes into runs of dims with equal products, as many as can be proved: a reshape acts within each
+    run."""
     groups: list[tuple[range, range]] = []
     i = j = 0
     while i < len(a) or j < len(b):
@@ -106,7 +110,7 @@ def reshape_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, ra
 
 def _fewer_atoms(a: Expr, b: Expr) -> bool:
     """Which side of a run should take the next dim: the one whose product looks smaller."""
-    if a.is_const and b.is_const:
+    if a.value is not None and b.value is not None:
         return a.value < b.value
     return len(a.free) < len(b.free) or (len(a.free) == len(b.free) and a.is_const)
 
@@ -142,7 +146,7 @@ def reshape_strides(
     out: list[Expr] = [const(0)] * len(result_sizes)
     for operand_run, result_run in reshape_groups(sizes, result_sizes):
         axes = [i for i in operand_run if not is_one(sizes[i])]
-        if any(strides[i] is not mul(strides[j], sizes[j]) for i, j in zip(axes, axes[1:], strict=False)):
+        if any(strides[i] is not mul(strides[j], sizes[j]) for i, j in pairwise(axes)):
             return None
         step = strides[axes[-1]] if axes else const(1)
         for j in reversed(result_run):
@@ -180,7 +184,8 @@ class PermuteOp(View):
 
 @irdl_op_definition
 class ExpandOp(View):
-    """result[p] = x[p with 0 where x has size 1].  The result's leading dims may be new.  Source: torch.expand, broadcast_to."""
+    """result[p] = x[p with 0 where x has size 1].  The result's leading dims may be new.  Source: torch.expand,
+    broadcast_to."""
 
     name = "dlcb.graph.expand"
     shape = prop_def(DimsAttr)
@@ -207,7 +212,8 @@ class ExpandOp(View):
 
 @irdl_op_definition
 class SliceOp(View):
-    """result[p] = x[start + p·step] in every dim; starts and sizes are dims, steps integers.  In range: start + (size-1)·step < x.  Source: torch slicing, select, narrow, chunk, split."""
+    """result[p] = x[start + p·step] in every dim; starts and sizes are dims, steps integers.  In range: start +
+    (size-1)·step < x.  Source: torch slicing, select, narrow, chunk, split."""
 
     name = "dlcb.graph.slice"
     starts = prop_def(DimsAttr)
@@ -247,7 +253,8 @@ def is_zero(expr: Expr) -> bool:
 
 @irdl_op_definition
 class CopyOp(Move):
-    """result[p] = x[p], in memory of its own and in the layout of the result's type.  Source: torch.clone, contiguous, a change of layout."""
+    """result[p] = x[p], in memory of its own and in the layout of the result's type.  Source: torch.clone, contiguous,
+    a change of layout."""
 
     name = "dlcb.graph.copy"
 
@@ -276,7 +283,8 @@ class FlipOp(Move):
 
 @irdl_op_definition
 class PadOp(Move):
-    """result[p] = x[p - low] where in range, else value; low and high are dims, ≥ 0.  Source: torch.nn.functional.pad(mode='constant')."""
+    """result[p] = x[p - low] where in range, else value; low and high are dims, ≥ 0.
+    Source: torch.nn.functional.pad(mode='constant')."""
 
     name = "dlcb.graph.pad"
     low = prop_def(DimsAttr)
@@ -313,7 +321,8 @@ class PadOp(Move):
 
 @irdl_op_definition
 class ConcatOp(GraphOp):
-    """result[p] = the operand in whose part p[axis] falls, parts laid one after the other along `axis`.  Source: torch.cat, stack."""
+    """result[p] = the operand in whose part p[axis] falls, parts laid one after the other along `axis`.
+    Source: torch.cat, stack."""
 
     name = "dlcb.graph.concat"
     FAMILY: ClassVar[str] = "move"
@@ -359,7 +368,8 @@ class ConcatOp(GraphOp):
 
 @irdl_op_definition
 class InsertOp(GraphOp):
-    """result[p] = src[(p - start) / step] where p lies on that grid, else base[p].  Source: assignment to a slice, slice_scatter."""
+    """result[p] = src[(p - start) / step] where p lies on that grid, else base[p].  Source: assignment to a slice,
+    slice_scatter."""
 
     name = "dlcb.graph.insert"
     FAMILY: ClassVar[str] = "move"

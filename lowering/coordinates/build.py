@@ -40,8 +40,8 @@ def _number(value: int | str, element: str) -> Attribute:
     """A constant's attribute; floats come as hexadecimal text."""
     kind = NAMES.get(element, index)
     if isinstance(value, str):
-        return FloatAttr(float.fromhex(value), kind)  # pyright: ignore[reportArgumentType]
-    return IntegerAttr(value, kind)  # pyright: ignore[reportArgumentType]
+        return FloatAttr(float.fromhex(value), kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return IntegerAttr(value, kind)  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 class _Builder:

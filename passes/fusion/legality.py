@@ -40,7 +40,8 @@ def op_cost(op: GraphOp) -> int:
 
 
 def space_of(op: GraphOp, sizes: Sizes, in_place: bool = False) -> Space:
-    """The space of a kernel that computes this op alone. An op that writes in place iterates over what it writes (its `src`)."""
+    """The space of a kernel that computes this op alone. An op that writes in place iterates over what it writes (its
+    `src`)."""
     if isinstance(op, Reduce):
         space = Space(sizes.of(op.operands[0]), op.reduced)
     else:
@@ -70,7 +71,8 @@ def why_not_join(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) 
 
 
 def shared_space(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> Space | None:
-    """The group's space with `op` in it; None where `op` does not fit, or reads the group's values elsewhere than they stand."""
+    """The group's space with `op` in it; None where `op` does not fit, or reads the group's values elsewhere than they
+    stand."""
     space = group.space
     assert space is not None
     axes = space.axes
@@ -91,7 +93,8 @@ def shared_space(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) 
 
 
 def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
-    """May the whole group be computed for each element that `op` reads, wherever that is? Only if nothing else needs it."""
+    """May the whole group be computed for each element that `op` reads, wherever that is? Only if nothing else needs
+    it."""
     assert group.space is not None
     if group.space.axes:
         return Refusal.REDUCED

@@ -1,8 +1,9 @@
 """The space that a group of ops iterates over, and where in it each value stands.
 
-A group has the coordinates `$d0 … $dn` of its domain. A group with reductions also has `axes`, the domain's reduced dims. Each value of the group that is read
-elsewhere in it stands at fixed coordinates: those of the domain, or those outside `axes` for what was reduced. An op may join if it reads the group's values
-at just these coordinates, which is found by asking the op.
+A group has the coordinates `$d0 … $dn` of its domain. A group with reductions also has `axes`, the domain's reduced
+dims. Each value of the group that is read elsewhere in it stands at fixed coordinates: those of the domain, or those
+outside `axes` for what was reduced. An op may join if it reads the group's values at just these coordinates, which is
+found by asking the op.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ ReadAt = tuple[SSAValue, Coords]
 def reads_at(
     op: GraphOp, coords: Coords, sizes: Sizes, through: Callable[[SSAValue], GraphOp | None]
 ) -> list[ReadAt] | None:
-    """The values that `op` reads for its result at `coords`, with the coordinates there, looking through free ops (`through` gives the free op that makes a
-    value); None where coordinates depend on data or on a loop."""
+    """The values that `op` reads for its result at `coords`, with the coordinates there, looking through free ops
+    (`through` gives the free op that makes a value); None where coordinates depend on data or on a loop."""
     if isinstance(op, Reduce):
         row = tuple(c for i, c in enumerate(AXES[: len(sizes.of(op.src))]) if i in op.reduced)
         pairs = [(op.operands[0], op.operand_coords(coords, row))]

@@ -1,4 +1,6 @@
-"""relu(convolution(x, w, b)) -> convolution_relu(x, w, b), relu(convolution(x, w, b) + r) -> convolution_relu(x, w, b, r).  Sound: the same sums, rounded less often.  Not worse: the routine writes the result once; half precision in 2-d without groups only, where vendors have it.  Source: cuDNN's fused convolution-bias-activation."""
+"""relu(convolution(x, w, b)) -> convolution_relu(x, w, b), relu(convolution(x, w, b) + r) -> convolution_relu(x, w, b,
+r).  Sound: the same sums, rounded less often.  Not worse: the routine writes the result once; half precision in 2-d
+without groups only, where vendors have it.  Source: cuDNN's fused convolution-bias-activation."""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from dlcb.dialects.graph.elementwise import SIMPLE, ReluOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.rule import Rule
+
 
 def _function(body: str, returned: str, dtype: str = "f16") -> str:
     return f"""dlcb.graph.func @f(%x: tensor<[n, 3, m, m], {dtype}> input "x", %w: tensor<[4, 3, 1, 1], {dtype}> weight "w", %b: tensor<[4], {dtype}> weight "b", %r: tensor<[n, 4, m, m], {dtype}> input "r") {{
