@@ -50,7 +50,7 @@ class BoundCall:
             kernels.function(step.kernel) if isinstance(step, Launch) else None for step in plan.steps
         )
         self._launchers = [
-            kernels.launcher(self.functions[n], step.blocks, step.threads, self.pack.pointers[n], stream)
+            kernels.launcher(self.functions[n], step, self.pack.pointers[n], stream)
             if isinstance(step, Launch)
             else None
             for n, step in enumerate(plan.steps)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcb.errors import UserError
+from dlcb.runtime.plan import Launch
 
 HOSTILE_VARIABLE = "DLCB_HOSTILE"
 
@@ -47,5 +48,5 @@ class CpuKernels:
     def activate(self) -> None:
         pass
 
-    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
-        return partial(function, pointers, blocks, self._order_seed)
+    def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
+        return partial(function, pointers, step.blocks, self._order_seed)

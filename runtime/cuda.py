@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from dlcb.errors import InternalError, UserError
+from dlcb.runtime.plan import Launch
 
 
 def _load_driver() -> Any:
@@ -113,13 +114,16 @@ class CudaKernels:
     def activate(self) -> None:
         checked(driver.cuCtxSetCurrent(self._context))
 
-    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
-        start = partial(driver.cuLaunchKernel, function, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, 0)
+    def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
+        grid, block = (step.blocks, 1, 1), (step.threads, 1, 1)
+        start = partial(driver.cuLaunchKernel, function, *grid, *block, 0, stream, pointers, 0)
 
         def launch() -> None:
             (status,) = start()
             if status != _SUCCESS:
-                raise InternalError(f"launch of {blocks} blocks of {threads} threads: {_error_text(status)}")
+                raise InternalError(
+                    f"launch of {step.kernel}, {step.blocks} blocks of {step.threads} threads: {_error_text(status)}"
+                )
 
         return launch
 
@@ -133,15 +137,13 @@ def last_captured_node(stream: int) -> Any:
     return dependencies[0]
 
 
-def kernel_update(
-    executable: int, node: Any, function: Any, blocks: int, threads: int, pointers: int
-) -> Callable[[], None]:
+def kernel_update(executable: int, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:
     """Gives a kernel node of an instantiated graph the arguments that are at `pointers` when it is called; replays that
     were started already keep theirs."""
     parameters = driver.CUDA_KERNEL_NODE_PARAMS()
     parameters.func = function
-    parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = blocks, 1, 1
-    parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = threads, 1, 1
+    parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = step.blocks, 1, 1
+    parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = step.threads, 1, 1
     parameters.sharedMemBytes = 0
     parameters.kernelParams = pointers
     setter = partial(driver.cuGraphExecKernelNodeSetParams, driver.CUgraphExec(executable), node, parameters)
@@ -149,7 +151,7 @@ def kernel_update(
     def update() -> None:
         (status,) = setter()
         if status != _SUCCESS:
-            raise InternalError(f"update of a kernel node: {_error_text(status)}")
+            raise InternalError(f"update of the node of {step.kernel}: {_error_text(status)}")
 
     return update
 

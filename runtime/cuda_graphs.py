@@ -58,7 +58,7 @@ class CudaGraphDriver:
     def kernel_update(
         self, graph: torch.cuda.CUDAGraph, node: Any, function: Any, step: Launch, pointers: int
     ) -> Callable[[], None]:
-        return cuda.kernel_update(graph.raw_cuda_graph_exec(), node, function, step.blocks, step.threads, pointers)
+        return cuda.kernel_update(graph.raw_cuda_graph_exec(), node, function, step, pointers)
 
     def copy_update(self, graph: torch.cuda.CUDAGraph, node: Any, count: int) -> Callable[[int, int], None]:
         return cuda.copy_update(graph.raw_cuda_graph_exec(), node, count)

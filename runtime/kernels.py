@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from dlcb.runtime.plan import Launch
+
 
 class Kernels(Protocol):
     """Loaded kernels of one module on one device."""
@@ -17,7 +19,7 @@ class Kernels(Protocol):
         """Make the device current for launches of this thread."""
         ...
 
-    def launcher(self, function: Any, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
+    def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
         """Launches on a stream whenever it is called; `pointers` is the address of an array of addresses of the
         arguments' values, read at the launch."""
         ...

@@ -36,26 +36,27 @@ def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 def _interleaved(a: Tensor, b: Tensor) -> bool:
     """Whether the tensors are provably apart although their spans meet: boxes of one grid, such as columns of a matrix.
-
-    With equal strides, each at least the extent of the inner dimensions of both boxes, an address has one coordinate in
-    the grid; boxes are apart if they are so in one dimension, or start at another offset inside the smallest stride.
-    """
+    The grid starts where their storage does, or where the first of them does."""
     if a.dtype.itemsize != b.dtype.itemsize or a.dim() != b.dim() or a.stride() != b.stride():
         return False
-    if a.data_ptr() > b.data_ptr():
-        a, b = b, a
-    distance, rest = divmod(b.data_ptr() - a.data_ptr(), a.dtype.itemsize)
-    if rest:
+    if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
         return False
-    dims = sorted(zip(a.stride(), a.shape, b.shape, strict=True), reverse=True)
+    offsets = a.storage_offset(), b.storage_offset()
+    return any(_apart(a, b, offsets[0] - start, offsets[1] - start) for start in (0, min(offsets)))
+
+
+def _apart(a: Tensor, b: Tensor, a_offset: int, b_offset: int) -> bool:
+    """With strides that are at least the extent of the inner dimensions of both boxes, an element has one coordinate in
+    the grid: boxes are apart if they are so in one dimension, or lie at different places inside the smallest stride."""
     apart = False
-    outer_stride: int | None = None
-    for stride, a_size, b_size in dims:
+    outer: int | None = None
+    for stride, a_size, b_size in sorted(zip(a.stride(), a.shape, b.shape, strict=True), reverse=True):
         if stride == 0:
             return False
-        shift, distance = divmod(distance, stride)
-        if outer_stride is not None and max(a_size, shift + b_size) * stride > outer_stride:
+        a_first, a_offset = divmod(a_offset, stride)
+        b_first, b_offset = divmod(b_offset, stride)
+        if outer is not None and max(a_first + a_size, b_first + b_size) * stride > outer:
             return False
-        apart = apart or shift >= a_size
-        outer_stride = stride
-    return apart or distance > 0
+        apart = apart or a_first + a_size <= b_first or b_first + b_size <= a_first
+        outer = stride
+    return apart or a_offset != b_offset

@@ -1,17 +1,14 @@
-"""Recorded calls, with a driver that records and replays on the CPU: kernels as nodes that can be updated, torch ops as
-they were."""
+"""Recorded calls, with a driver that records and replays on the CPU."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from dlcb.dialects.host.attributes import InputAttr, WeightAttr
 from dlcb.dialects.host.builder import HostBuilder
@@ -27,6 +24,7 @@ from dlcb.runtime.program import compile_program
 from dlcb.runtime.rows import check_program
 from dlcb.runtime.session import Limits, Session
 from dlcb.runtime.weights import Weights
+from dlcb.tests.replay import ReplayMachine, values_at
 
 CPU = torch.device("cpu")
 _ARGUMENTS = {"double": 3, "bump": 2}
@@ -52,100 +50,14 @@ def _bump(values: Node) -> None:
 _RUN: dict[str, Callable[[Node], None]] = {"double": _double, "bump": _bump}
 
 
-class _Machine:
-    """Kernels and graph driver in one: while it records, launches become nodes and torch ops are noted."""
-
-    def __init__(self) -> None:
-        self.recording: list[Any] | None = None
-        self.caller_is_recording = self.fail_updates = self.fail_record = False
-        self.launches = self.records = self.replays = self.updates = 0
-
+class _PythonKernels:
     def function(self, name: str) -> str:
         return name
 
     def activate(self) -> None: ...
 
-    def launcher(self, function: str, blocks: int, threads: int, pointers: int, stream: int) -> Callable[[], None]:
-        return partial(self._launch, function, pointers)
-
-    def _launch(self, function: str, pointers: int) -> None:
-        node = (function, self._values(function, pointers))
-        if self.recording is None:
-            self.launches += 1
-            _RUN[function](node[1])
-        else:
-            self.recording.append(node)
-
-    def caller_records(self) -> bool:
-        return self.caller_is_recording
-
-    def record(self, body: Callable[[int], None]) -> list[Any]:
-        self.records += 1
-        self.recording = graph = []
-        try:
-            with _Recorder(graph):
-                body(1)
-            if self.fail_record:
-                raise RuntimeError("no memory")
-        finally:
-            self.recording = None
-        return graph
-
-    def last_node(self, stream: int) -> Node:
-        assert self.recording is not None
-        return self.recording[-1][1]
-
-    def copy(self, target: int, source: int, count: int, stream: int) -> None:
-        assert self.recording is not None
-        self.recording.append(("copy", [target, source, count]))
-
-    def kernel_update(self, graph: Any, node: Node, function: str, step: Launch, pointers: int) -> Callable[[], None]:
-        def update() -> None:
-            self.updates += 1
-            node[:] = self._values(function, pointers)
-
-        return update
-
-    def copy_update(self, graph: Any, node: Node, count: int) -> Callable[[int, int], None]:
-        def update(target: int, source: int) -> None:
-            self.updates += 1
-            if self.fail_updates:
-                raise RuntimeError("invalid node")
-            node[:] = [target, source, count]
-
-        return update
-
-    def replay(self, graph: list[Any]) -> None:
-        self.replays += 1
-        for what, *rest in graph:
-            if what == "copy":
-                ctypes.memmove(*rest[0])
-            elif isinstance(what, str):
-                _RUN[what](rest[0])
-            elif what is not None:
-                _run_again(what, *rest)
-
-    def _values(self, function: str, pointers: int) -> Node:
-        array = (ctypes.c_uint64 * _ARGUMENTS[function]).from_address(pointers)
-        return [ctypes.c_uint64.from_address(address).value for address in array]
-
-
-class _Recorder(TorchDispatchMode):
-    def __init__(self, graph: list[Any]) -> None:
-        super().__init__()
-        self.graph = graph
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        fresh = "empty" in str(func)  # memory of the graph, which lives as long as it
-        self.graph.append((None if fresh else func, args, kwargs or {}, result))
-        return result
-
-
-def _run_again(func: Any, args: Any, kwargs: Any, result: Any) -> None:
-    again = func(*args, **kwargs)
-    if isinstance(result, Tensor) and again.data_ptr() != result.data_ptr():
-        result.copy_(again)
+    def launcher(self, function: str, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
+        return lambda: _RUN[function](values_at(pointers, _ARGUMENTS[function]))
 
 
 def _variant(b: HostBuilder, kernel: str, count: Any) -> list[Variant]:
@@ -182,7 +94,7 @@ def _mixed_program() -> Any:
 class _Setting:
     def __init__(self) -> None:
         program = check_program(_mixed_program())
-        self.machine = _Machine()
+        self.machine = ReplayMachine(_PythonKernels())
         target = Target(CPU, self.machine, Allocator())
         self.w = torch.randn(3, 3)
         self.arguments = CallerArguments(program, CPU)
@@ -390,7 +302,7 @@ def _live_programs() -> tuple[Any, Any]:
 class _LiveSetting:
     def __init__(self) -> None:
         main, derive = map(check_program, _live_programs())
-        self.machine = _Machine()
+        self.machine = ReplayMachine(_PythonKernels())
         target = Target(CPU, self.machine, Allocator())
         self.w = torch.nn.Parameter(torch.randn(3, 3))
         self.arguments = CallerArguments(main, CPU)
