@@ -15,9 +15,13 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def packages_on_disk() -> set[str]:
-    folders = [path.parent.relative_to(ROOT).parts for path in ROOT.glob("[!.]*/**/__init__.py")]
-    return {"dlcb", *(".".join(["dlcb", *parts]) for parts in folders if parts[0] not in ("build", "dist"))}
+def tracked_files(pattern: str) -> list[str]:
+    """Paths of the checkout's files, as git knows them; the test is skipped where the files came without git."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--", pattern]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("no git checkout")
+    return done.stdout.splitlines()
 
 
 def python(code: str) -> str:
@@ -29,7 +33,18 @@ def python(code: str) -> str:
 
 
 def test_every_package_of_the_checkout_is_listed() -> None:
-    assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == packages_on_disk()
+    folders = [Path(file).parent.parts for file in tracked_files("*__init__.py")]
+    assert PYPROJECT["tool"]["setuptools"]["packages"] == sorted(".".join(["dlcb", *parts]) for parts in folders)
+
+
+def test_every_file_that_the_compiler_reads_is_listed_as_data() -> None:
+    """Results and scripts of benchmarks are not read by it."""
+    packages: list[str] = PYPROJECT["tool"]["setuptools"]["packages"]
+    tops = {package.split(".")[1] for package in packages if package != "dlcb"} - {"benchmarks"}
+    inside = {file for file in map(Path, tracked_files("*/*")) if file.parts[0] in tops and file.suffix != ".py"}
+    data: dict[str, list[str]] = PYPROJECT["tool"]["setuptools"]["package-data"]
+    listed = {f for package, globs in data.items() for glob in globs for f in package_folder(package).glob(glob)}
+    assert {ROOT / file for file in inside} == listed
 
 
 def test_no_test_folder_is_a_package() -> None:
