@@ -1,8 +1,9 @@
 """The one place that reaches past xDSL's public API; a new xDSL version is checked here first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from io import StringIO
-from typing import cast
+from typing import Self, cast
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
@@ -11,11 +12,24 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     FusedLoc,
     IntAttr,
+    LocationAttr,
     ModuleOp,
     NameLoc,
     UnknownLoc,
 )
-from xdsl.ir import Attribute, AttributeInvT, Block, BlockArgument, Operation, SSAValue, Use
+from xdsl.ir import (
+    Attribute,
+    AttributeInvT,
+    Block,
+    BlockArgument,
+    Operation,
+    OpResult,
+    Region,
+    SSAValue,
+    SSAValues,
+    Use,
+)
+from xdsl.irdl import IRDLOperation, OptionalDef
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, UnregisteredConstructException, VerifyException
@@ -24,7 +38,9 @@ from xdsl.utils.lexer import Span
 __all__ = [
     "UNKNOWN_LOC",
     "LocatedPrinter",
+    "QuickOp",
     "SpanParser",
+    "append_op",
     "append_operands",
     "entries",
     "has_location",
@@ -35,6 +51,74 @@ __all__ = [
     "source_line",
     "to_text",
 ]
+
+
+@cache
+def _defaults(kind: type[IRDLOperation]) -> tuple[tuple[str, Attribute], ...]:
+    """The properties that an op of this class has unless given."""
+    definition = kind.get_irdl_definition()
+    if any(not isinstance(a, OptionalDef) and a.default_value is not None for a in definition.attributes.values()):
+        raise TypeError(f"{kind.name}: attributes with default values are not supported; use properties")
+    return tuple(
+        (name, prop.default_value)
+        for name, prop in definition.properties.items()
+        if not isinstance(prop, OptionalDef) and prop.default_value is not None
+    )
+
+
+class QuickOp(IRDLOperation):
+    """The base of all our ops: `create` means what it means for every op of xDSL, and takes a third of the time.
+
+    A model becomes thousands of ops, and making them is most of what compiling it costs.
+    """
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        operands: Sequence[SSAValue] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = {},
+        attributes: Mapping[str, Attribute] = {},
+        location: LocationAttr | None = None,
+        successors: Sequence[Block] = (),
+        regions: Sequence[Region] = (),
+    ) -> Self:
+        op = cls.__new__(cls)
+        if operands:
+            uses: list[Use] = []
+            for index, operand in enumerate(operands):
+                use = Use(op, index, None, first := operand.first_use)
+                if first is not None:
+                    first._prev_use = use  # pyright: ignore[reportPrivateUsage]
+                operand.first_use = use
+                uses.append(use)
+            op._operands = SSAValues(operands)  # pyright: ignore[reportPrivateUsage]
+            op._operand_uses = tuple(uses)  # pyright: ignore[reportPrivateUsage]
+        if result_types:
+            op.results = SSAValues([OpResult(kind, op, index) for index, kind in enumerate(result_types)])
+        op.properties = dict(properties)
+        for name, value in _defaults(cls):
+            op.properties.setdefault(name, value)
+        op.attributes = dict(attributes)
+        op.location = UNKNOWN_LOC if location is None else location
+        if successors:
+            op.successors = successors
+        for region in regions:
+            op.add_region(region)
+        return op
+
+
+def append_op(block: Block, op: Operation) -> None:
+    """Adds an op just made, which is in no block and holds none that the block is in, at the block's end."""
+    last = block.last_op
+    op.parent = block
+    if last is None:
+        block._first_op = op  # pyright: ignore[reportPrivateUsage]
+    else:
+        last._next_op = op  # pyright: ignore[reportPrivateUsage]
+        op._prev_op = last  # pyright: ignore[reportPrivateUsage]
+    block._last_op = op  # pyright: ignore[reportPrivateUsage]
 
 
 def has_location(node: Operation | BlockArgument) -> bool:

@@ -16,7 +16,7 @@ from dlcb.dialects.cuda import ops
 from dlcb.dialects.cuda.base import CudaOp
 from dlcb.dialects.cuda.phases import agrees, is_uniform
 from dlcb.dialects.cuda.types import LocalType, PtrType, SharedType
-from dlcb.dialects.types import TYPE_NAME
+from dlcb.dialects.types import type_name
 from dlcb.errors import InternalError
 from dlcb.lowering import c_spelling
 
@@ -70,23 +70,23 @@ def module_to_text(module: Operation) -> str:
 
 
 def _type_name(value: SSAValue) -> str:
-    return TYPE_NAME[value.type]
+    return type_name(value.type)
 
 
 def _stored(kind: Attribute) -> str:
     assert isinstance(kind, PtrType | LocalType | SharedType)
-    return c_spelling.STORED[TYPE_NAME[kind.element]]
+    return c_spelling.STORED[type_name(kind.element)]
 
 
 def _parameter_type(kind: Attribute) -> str:
-    return f"{_stored(kind)}*" if isinstance(kind, PtrType) else c_spelling.VALUE[TYPE_NAME[kind]]
+    return f"{_stored(kind)}*" if isinstance(kind, PtrType) else c_spelling.VALUE[type_name(kind)]
 
 
 class _KernelPrinter:
-    """Prints one kernel. `spelling` holds the C expression, a name or a constant, of each value."""
+    """Prints one kernel. `spelling` holds the C expression, a name or a constant, of each value by its identity."""
 
     def __init__(self) -> None:
-        self.spelling: dict[SSAValue, str] = {}
+        self.spelling: dict[int, str] = {}
         self.taken: dict[str, int] = {}
         self.agreed: set[SSAValue] = set()
         self.lines: list[str] = []
@@ -184,7 +184,7 @@ class _KernelPrinter:
         """A new name for the value: its hint where it has one."""
         hint = value.name_hint
         name = self.unique(hint if hint and _is_free(hint) else f"v{len(self.spelling)}")
-        self.spelling[value] = name
+        self.spelling[id(value)] = name
         return name
 
     def unique(self, name: str) -> str:
@@ -196,7 +196,7 @@ class _KernelPrinter:
         return name
 
     def spelled(self, op: Operation) -> list[str]:
-        return [self.spelling[o] for o in op.operands]
+        return [self.spelling[id(o)] for o in op.operands]
 
     def define(self, value: SSAValue, expression: str) -> Sequence[str]:
         return (f"const {c_spelling.VALUE[_type_name(value)]} {self.name(value)} = {expression};",)
@@ -213,7 +213,7 @@ class _KernelPrinter:
     def opening(self, op: Operation) -> Sequence[str]:
         """The lines that open the body of an `if` or `for`."""
         if isinstance(op, ops.IfOp):
-            return (f"if ({self.spelling[op.operands[0]]}) {{",)
+            return (f"if ({self.spelling[id(op.operands[0])]}) {{",)
         if not isinstance(op, ops.ForOp):
             raise InternalError(f"{op.name} has no spelling in a kernel's text")
         counter = op.body.block.args[0]
@@ -229,7 +229,7 @@ class _KernelPrinter:
 
     def constant(self, op: Operation) -> Sequence[str]:
         assert isinstance(op, ops.ConstantOp)
-        self.spelling[op.result] = c_spelling.constant(op.value)
+        self.spelling[id(op.result)] = c_spelling.constant(op.value)
         return ()
 
     def thread_idx(self, op: Operation) -> Sequence[str]:
@@ -268,7 +268,7 @@ class _KernelPrinter:
     def load_if(self, op: Operation) -> Sequence[str]:
         condition, array, index, other = op.operands
         loaded = self.value_of_stored(self.element(array, index), op.results[0])
-        return self.define(op.results[0], f"{self.spelling[condition]} ? {loaded} : {self.spelling[other]}")
+        return self.define(op.results[0], f"{self.spelling[id(condition)]} ? {loaded} : {self.spelling[id(other)]}")
 
     def load_vector(self, op: Operation) -> Sequence[str]:
         first, *_ = op.results
@@ -277,12 +277,12 @@ class _KernelPrinter:
         width = len(op.results)
         vector = self.unique(f"p{len(self.spelling)}")
         for i, result in enumerate(op.results):
-            self.spelling[result] = self.value_of_stored(f"{vector}.at[{i}]", result)
+            self.spelling[id(result)] = self.value_of_stored(f"{vector}.at[{i}]", result)
         return (f"const dlcb_vec<{kind}, {width}> {vector} = dlcb_load_vector<{width}>({array}, {index});",)
 
     def store(self, op: Operation) -> Sequence[str]:
         value, array, index = op.operands
-        return (f"{self.element(array, index)} = {self.spelling[value]};",)
+        return (f"{self.element(array, index)} = {self.spelling[id(value)]};",)
 
     def store_vector(self, op: Operation) -> Sequence[str]:
         *values, array, index = self.spelled(op)
@@ -292,23 +292,27 @@ class _KernelPrinter:
 
     def var(self, op: Operation) -> Sequence[str]:
         kind = c_spelling.VALUE[_type_name(op.operands[0])]
-        return (f"{kind} {self.name(op.results[0])} = {self.spelling[op.operands[0]]};",)
+        return (f"{kind} {self.name(op.results[0])} = {self.spelling[id(op.operands[0])]};",)
 
     def get(self, op: Operation) -> Sequence[str]:
-        return self.define(op.results[0], self.spelling[op.operands[0]])
+        return self.define(op.results[0], self.spelling[id(op.operands[0])])
 
     def set(self, op: Operation) -> Sequence[str]:
         variable, value = self.spelled(op)
         return (f"{variable} = {value};",)
 
     def element(self, array: SSAValue, index: SSAValue) -> str:
-        return _ELEMENT[type(array.type)].format(self.spelling[array], self.spelling[index])
+        return _ELEMENT[type(array.type)].format(self.spelling[id(array)], self.spelling[id(index)])
 
     def value_of_stored(self, text: str, value: SSAValue) -> str:
         return c_spelling.FROM_STORED[_type_name(value)].format(text)
 
 
-_ELEMENT: dict[type[Attribute], str] = {PtrType: "{0}[{1}]", SharedType: "DLCB_SHARED_AT({0})[{1}]", LocalType: "DLCB_LOCAL_AT({0})[{1}]"}
+_ELEMENT: dict[type[Attribute], str] = {
+    PtrType: "{0}[{1}]",
+    SharedType: "DLCB_SHARED_AT({0})[{1}]",
+    LocalType: "DLCB_LOCAL_AT({0})[{1}]",
+}
 
 _STATEMENTS: dict[type[Operation], Callable[[_KernelPrinter, Operation], Sequence[str]]] = {
     ops.ConstantOp: _KernelPrinter.constant,

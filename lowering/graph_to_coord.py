@@ -4,12 +4,14 @@
     →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
 Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
-forms: one for the contiguous input, in which axes merge, and the general one; the host program chooses.
+forms: one for the contiguous input, in which axes merge, and the general one; the host program chooses. Kernels of
+`@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters: they are many, and
+none of them is hot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +37,7 @@ from dlcb.lowering.coordinates.rows import KernelRows, Numbering, Output
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
+from dlcb.passes.weights import NAME as WEIGHTS
 
 MAX_NAMED_OPS = 4
 
@@ -47,8 +50,8 @@ class Form:
     when: Expr
 
 
-def kernel_forms(kernel: KernelOp, sizes: DefinedSizes) -> list[Form]:
-    """The forms of a kernel, best first."""
+def kernel_forms(kernel: KernelOp, sizes: DefinedSizes, general: bool = False) -> list[Form]:
+    """The forms of a kernel, best first; `general` ones take literal sizes as parameters."""
     given = [type_of(v).layout for v in kernel.body.block.args]
     assumed: list[Layout | None] = []
     conditions: list[Expr] = []
@@ -58,11 +61,11 @@ def kernel_forms(kernel: KernelOp, sizes: DefinedSizes) -> list[Form]:
             conditions.append(lies_dense(layout, sizes.of(value), sizes))
         else:
             assumed.append(layout)
-    general = Form(kernel_rows(kernel, sizes, given), const(1))
+    anyhow = Form(kernel_rows(kernel, sizes, given, general), const(1))
     when = logical_and(*conditions) if len(conditions) > 1 else conditions[0] if conditions else const(1)
     if when.is_const:
-        return [general]
-    return [Form(kernel_rows(kernel, sizes, assumed), when), general]
+        return [anyhow]
+    return [Form(kernel_rows(kernel, sizes, assumed, general), when), anyhow]
 
 
 def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes) -> Expr:
@@ -75,7 +78,9 @@ def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes
     return total
 
 
-def kernel_rows(kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout | None]) -> KernelRows:
+def kernel_rows(
+    kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout | None], general: bool = False
+) -> KernelRows:
     """Infer the coordinates of a kernel whose operands have these layouts."""
     block = kernel.body.block
     last = block.last_op
@@ -102,7 +107,7 @@ def kernel_rows(kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout 
     order = _memory_order(yielded[0], len(domain), axes)
     outer = [Axis(names[i], domain[i]) for i in order if i not in axes]
     inner = [Axis(names[i], domain[i]) for i in order if i in axes]
-    return Numbering(elements, outer, inner, outputs, buffers).finish()
+    return Numbering(elements, outer, inner, outputs, buffers, general).finish()
 
 
 def _domain(
@@ -169,6 +174,34 @@ def _memory_order(value: SSAValue, rank: int, axes: set[int]) -> list[int]:
     return list(range(rank))
 
 
+class _Likeness:
+    """Tells whether kernels of one function are alike: the same ops on values of the same types, so the same forms."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Attribute, int] = {}
+        self._by_identity: dict[int, tuple[int, Attribute]] = {}
+        """The number of each attribute object met, which is kept alive: hashing an attribute is slow."""
+
+    def key(self, kernel: KernelOp) -> Hashable:
+        block = kernel.body.block
+        places = {id(v): i for i, v in enumerate(block.args)}
+        ops: list[Hashable] = []
+        for op in block.ops:
+            read = tuple([places[id(v)] for v in op.operands])
+            given = tuple([(name, self._number(value)) for name, value in op.properties.items()])
+            ops.append((type(op), read, given, tuple([self._number(r.type) for r in op.results])))
+            for result in op.results:
+                places[id(result)] = len(places)
+        return kernel.in_place, tuple([self._number(a.type) for a in block.args]), tuple(ops)
+
+    def _number(self, attribute: Attribute) -> int:
+        known = self._by_identity.get(id(attribute))
+        if known is None:
+            number = self._numbers.setdefault(attribute, len(self._numbers))
+            known = self._by_identity[id(attribute)] = number, attribute
+        return known[0]
+
+
 class _Lowering:
     def __init__(self, module: ModuleOp):
         self.module = module
@@ -176,6 +209,10 @@ class _Lowering:
 
     def run(self, func: FuncOp) -> None:
         system = system_of(func)
+        self.sizes = DefinedSizes.from_system(system)
+        self.general = func.symbol == WEIGHTS
+        self.likeness = _Likeness()
+        self.known: dict[Hashable, ArrayAttr[DictionaryAttr]] = {}
         block = func.body.block
         for op in list(block.ops):
             if isinstance(op, KernelOp):
@@ -188,9 +225,22 @@ class _Lowering:
         set_system(func, system)
 
     def launch(self, kernel: KernelOp, system: System) -> LaunchOp:
-        sizes = DefinedSizes.from_system(system)
+        key = self.likeness.key(kernel)
+        forms = self.known.get(key)
+        if forms is None:
+            forms = self.known[key] = self.forms(kernel, system)
+        properties: dict[str, Attribute] = {"forms": forms}
+        if kernel.in_place is not None:
+            properties["in_place"] = kernel.in_place
+        launch = LaunchOp.create(
+            operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
+        )
+        launch.location = kernel.location
+        return launch
+
+    def forms(self, kernel: KernelOp, system: System) -> ArrayAttr[DictionaryAttr]:
         forms: list[DictionaryAttr] = []
-        for form in kernel_forms(kernel, sizes):
+        for form in kernel_forms(kernel, self.sizes, self.general):
             bindings = {f"p{i}": _dim_attr(system.define_fresh(e)) for i, e in enumerate(form.rows.bindings)}
             forms.append(
                 DictionaryAttr(
@@ -201,14 +251,7 @@ class _Lowering:
                     }
                 )
             )
-        properties: dict[str, Attribute] = {"forms": ArrayAttr(forms)}
-        if kernel.in_place is not None:
-            properties["in_place"] = kernel.in_place
-        launch = LaunchOp.create(
-            operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
-        )
-        launch.location = kernel.location
-        return launch
+        return ArrayAttr(forms)
 
     def kernel(self, rows: KernelRows, source: KernelOp) -> str:
         """The name of the module's kernel that computes this."""

@@ -1,7 +1,7 @@
 """Decide how each kernel runs: a list of variants, best first; the host program takes the first whose conditions hold.
 
 * no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
-  then again the widest and 1 with 64 bits.
+  then again the widest and 1 with 64 bits. What the literal sizes of all launches rule out is left out.
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
   registers; a loop that reads again for the longest.
 * a row across memory (a column): one thread walks it, neighbours walk neighbouring columns.
@@ -11,16 +11,21 @@ The choice is made here and only here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, SymbolRefAttr
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.coord.ops import KernelOp
-from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, vector_facts
+from dlcb.dialects.graph.structure import LaunchOp
+from dlcb.dialects.graph.types import Dim, StridedLayout, type_of
+from dlcb.passes.functions import functions
 from dlcb.passes.stages import mark_stage
 
 FLAT_THREADS = 256
@@ -32,34 +37,86 @@ ITEMS = 16
 MAX_ITEMS = 32
 
 
-def widths(facts: VectorFacts, one_axis: bool) -> list[int]:
-    """Vector widths worth having: all powers of two, or the widest and 1 where nothing but the address decides."""
-    if facts.widest == 1:
-        return [1]
-    if one_axis:
-        return [facts.widest, 1]
-    found = [facts.widest]
-    while found[-1] > 1:
-        found.append(found[-1] // 2)
+@dataclass(frozen=True)
+class Use:
+    """One launch of a kernel: the numbers its parameters are bound to, and the elements of its largest buffer; None
+    where only a call tells."""
+
+    numbers: Mapping[str, int | None]
+    elements: int | None
+
+    def value(self, dim: Dim) -> int | None:
+        return dim if isinstance(dim, int) else self.numbers.get(dim)
+
+
+UNKNOWN = Use({}, 0)
+"""Stands for the launches of a kernel that no function here launches."""
+
+
+def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
+    """The launches of each kernel."""
+    found: dict[str, list[Use]] = {}
+    for func in functions(module):
+        for launch in func.body.block.ops:
+            if isinstance(launch, LaunchOp):
+                elements = _largest([*launch.operands, *launch.results])
+                for form in launch.forms.data:
+                    kernel, bindings = form.data["kernel"], form.data["bindings"]
+                    assert isinstance(kernel, SymbolRefAttr)
+                    assert isinstance(bindings, DictionaryAttr)
+                    numbers = {k: v.data if isinstance(v, IntAttr) else None for k, v in bindings.data.items()}
+                    found.setdefault(kernel.root_reference.data, []).append(Use(numbers, elements))
     return found
 
 
-def flat_schedules(kernel: KernelOp) -> list[ScheduleAttr]:
-    facts = vector_facts(kernel)
-    vectors = widths(facts, len(kernel.outer.dims) <= 1)
+def _largest(values: Iterable[SSAValue]) -> int | None:
+    """Elements of the largest tensor; None unless all sizes are literal and no tensor has gaps."""
+    most = 0
+    for t in map(type_of, values):
+        sizes = [d for d in t.dims if isinstance(d, int)]
+        if len(sizes) != t.rank or isinstance(t.layout, StridedLayout):
+            return None
+        most = max(most, prod(sizes))
+    return most
+
+
+def widths(kernel: KernelOp, facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
+    """Vector widths worth having, widest first: those that the sizes of a launch may allow, and 1."""
+    if facts.widest == 1:
+        return [1]
+    if len(kernel.outer.dims) <= 1 or not facts.divisible:
+        return [facts.widest, 1]  # nothing but the address decides
+    powers = [facts.widest >> i for i in range(facts.widest.bit_length())]
+    wanted = {1}
+    for use in uses or [UNKNOWN]:
+        sizes = [use.value(d) for d in facts.divisible]
+        known = [s for s in sizes if s is not None]
+        if len(known) != len(sizes):
+            return powers
+        wanted.add(next(v for v in powers if all(s % v == 0 for s in known)))
+    return sorted(wanted, reverse=True)
+
+
+def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
+    vectors = widths(kernel, vector_facts(kernel), uses)
     short = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 32) for v in vectors]
     long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in dict.fromkeys((vectors[0], 1))]
-    return short + long if needs_wide(kernel) else short
+    return short + long if needs_wide(kernel, uses) else short
 
 
-def needs_wide(kernel: KernelOp) -> bool:
-    """May some coordinate or offset need 64 bits?"""
-    dims = [*kernel.outer.dims, *kernel.row.dims, *kernel.reached]
-    for op in memory_ops(kernel):
-        dims += op.strides.dims
-        if op.extra is not None:
+def needs_wide(kernel: KernelOp, uses: Sequence[Use]) -> bool:
+    """May some coordinate, offset or number of a launch need 64 bits?"""
+    if any(op.extra is not None for op in memory_ops(kernel)):
+        return True
+    axes = (*kernel.outer.dims, *kernel.row.dims)
+    for use in uses or [UNKNOWN]:
+        values = [use.value(d) for d in (*axes, *kernel.reached)]
+        known = [v for v in values if v is not None]
+        if len(known) != len(values) or use.elements is None:
             return True
-    return any(isinstance(d, str) for d in dims) or prod(d for d in dims if isinstance(d, int) and d) >= 2**31
+        if max(prod(known[: len(axes)]), use.elements, *map(abs, known[len(axes) :])) >= INDEX_LIMIT:
+            return True
+    return False
 
 
 def along_memory(kernel: KernelOp) -> bool:
@@ -74,8 +131,8 @@ def along_memory(kernel: KernelOp) -> bool:
     return votes >= 0
 
 
-def row_schedules(kernel: KernelOp) -> list[ScheduleAttr]:
-    wide = needs_wide(kernel)
+def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
+    wide = needs_wide(kernel, uses)
     bits = (32, 64) if wide else (32,)
     if not along_memory(kernel):
         return [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
@@ -114,8 +171,9 @@ class SchedulePass(ModulePass):
     name = "dlcb-schedule"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        uses = uses_of(op)
         for kernel in op.body.block.ops:
             if isinstance(kernel, KernelOp) and kernel.schedules is None:
-                chosen = row_schedules(kernel) if kernel.row.dims else flat_schedules(kernel)
-                kernel.properties["schedules"] = ArrayAttr(chosen)
+                choose = row_schedules if kernel.row.dims else flat_schedules
+                kernel.properties["schedules"] = ArrayAttr(choose(kernel, uses.get(kernel.symbol, ())))
         mark_stage(op, "schedule")

@@ -25,7 +25,6 @@ from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, Region, 
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
     VarConstraint,
     irdl_attr_definition,
     irdl_op_definition,
@@ -43,6 +42,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.graph.types import Dim, DimsAttr, dims_attr
 from dlcb.dialects.scalar import FUNCTIONS
@@ -87,7 +87,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(QuickOp):
     """`kernel @k params [p0] outer [p0, 768] row [] (buffers) at (coordinates) {…}`. `params` are the integers it is
     launched with; sizes and strides are dims over them. The block's arguments are the buffers, then one coordinate for
     each outer and row axis. `numbers [p3]`: how far from 0 numbers get that are no coordinates. `schedules` lists its
@@ -223,7 +223,7 @@ def _parse_dims(parser: Parser) -> list[Dim]:
     return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, one)
 
 
-class CoordOp(IRDLOperation):
+class CoordOp(QuickOp):
     """Base of the ops in a kernel."""
 
     @classmethod

@@ -18,6 +18,8 @@ Stage = Literal["none", "registers"]
 MAX_THREADS = 1024
 MAX_STAGED_ITEMS = 64
 WARP = 32
+INDEX_LIMIT = 2**31 - 2**16
+"""32-bit coordinates and offsets serve below this; the room is for the threads of the last block."""
 
 
 @irdl_attr_definition

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.cuda import syntax
 
 
-class CudaOp(IRDLOperation):
+class CudaOp(QuickOp):
     """An op inside a kernel."""
 
     AGREES_WITH_OPERANDS: ClassVar[bool] = False

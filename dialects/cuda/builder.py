@@ -23,6 +23,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from dlcb.dialects._xdsl import append_op
 from dlcb.dialects.cuda import folding, ops
 from dlcb.dialects.cuda.base import CudaOp
 from dlcb.dialects.cuda.phases import agrees
@@ -70,10 +71,11 @@ class CudaBuilder(ScalarBuilder):
         self._asked: dict[tuple[int, int | str], SSAValue] = {}
         """Constants by the identity of their type (kept alive in `_kept`): hashing an attribute costs microseconds."""
         self._kept: list[Attribute] = []
-        self._value_of: dict[SSAValue, Number] = {}
+        self._value_of: dict[int, Number] = {}
+        """The number of a constant, by the value's identity: hashing a value costs a call."""
         self._agreed: set[SSAValue] = set(self.parameters)
         self._phase = 0
-        self._phase_of: dict[SSAValue, int] = {}
+        self._phase_of: dict[int, int] = {}
         self._uniform = True
         self._agreed_scopes: list[dict[Any, SSAValue]] = [{}]
         self._phase_scopes: list[dict[Any, SSAValue]] = [{}]
@@ -110,7 +112,7 @@ class CudaBuilder(ScalarBuilder):
         if known is None:
             known = self._declare(ops.ConstantOp.create(properties={"value": attribute}, result_types=(element,)))
             self._constants[attribute] = known
-            self._value_of[known] = value
+            self._value_of[id(known)] = value
         return known
 
     def thread_idx(self) -> SSAValue:
@@ -125,9 +127,10 @@ class CudaBuilder(ScalarBuilder):
 
     def scalar(self, function: str, *operands: SSAValue) -> SSAValue:
         """A function of the scalar table (not `cast`) of operands that have one type."""
-        folded = self._fold(function, operands)
-        if folded is not None:
-            return folded
+        if function == "select" or len(operands) == 2:
+            folded = self._fold(function, operands)
+            if folded is not None:
+                return folded
         result = i1 if FUNCTIONS[function].result == "bool" else operands[-1].type
         return self._pure(ops.ScalarOp, operands, result, function)
 
@@ -137,11 +140,11 @@ class CudaBuilder(ScalarBuilder):
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """Convert; half precision goes through f32."""
         source = value.type
-        if source == element:
+        if source is element or source == element:
             return value
         if (source in _HALVES and element != f32) or (element in _HALVES and source != f32):
             return self.cast(self.cast(value, f32), element)
-        known = self._value_of.get(value)
+        known = self._value_of.get(id(value))
         if isinstance(known, int) and element not in _HALVES:
             return self.constant(known if element != i1 else known != 0, element)
         return self._pure(ops.ScalarOp, (value,), element, "cast")
@@ -247,9 +250,9 @@ class CudaBuilder(ScalarBuilder):
         return op.results[0]
 
     def _insert(self, op: CudaOp) -> CudaOp:
-        self._block.add_op(op)
+        append_op(self._block, op)
         for result in op.results:
-            self._phase_of[result] = self._phase
+            self._phase_of[id(result)] = self._phase
         return op
 
     def _result(self, kind: type[CudaOp], operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
@@ -264,27 +267,30 @@ class CudaBuilder(ScalarBuilder):
         hint: str | None = None,
     ) -> SSAValue:
         """The result of a pure op: one that is there already, else a new one."""
-        operands = tuple(map(self._use, operands))
-        key = (function or kind, result if function == "cast" else None, *operands)
-        for scope in (*reversed(self._phase_scopes), *reversed(self._agreed_scopes)):
-            if key in scope:
-                return scope[key]
+        if self._phase:
+            operands = tuple(map(self._use, operands))
+        key = (function or kind, result if function == "cast" else None, *map(id, operands))
+        for scopes in (self._phase_scopes, self._agreed_scopes):
+            for scope in reversed(scopes):
+                if key in scope:
+                    return scope[key]
         properties = {} if function is None else {"function": _function_name(function)}
         op = kind.create(operands=operands, properties=properties, result_types=(result,))
-        self._block.add_op(op)
+        append_op(self._block, op)
         value = op.results[0]
-        value.name_hint = hint
+        if hint is not None:
+            value.name_hint = hint
         if self._uniform and agrees(op, self._agreed):
             self._agreed.add(value)
             self._agreed_scopes[-1][key] = value
         else:
-            self._phase_of[value] = self._phase
+            self._phase_of[id(value)] = self._phase
             self._phase_scopes[-1][key] = value
         return value
 
     def _use(self, value: SSAValue) -> SSAValue:
         """The value as the current phase may use it."""
-        phase = self._phase_of.get(value)
+        phase = self._phase_of.get(id(value))
         return value if phase is None or phase == self._phase else self._recompute(value)
 
     def _recompute(self, value: SSAValue) -> SSAValue:
@@ -316,7 +322,7 @@ class CudaBuilder(ScalarBuilder):
             self._agreed_scopes.append({})
         else:
             self._uniform = False
-            self._phase_of.update(dict.fromkeys(body.args, self._phase))
+            self._phase_of.update(dict.fromkeys(map(id, body.args), self._phase))
             self._phase_scopes.append({})
         yield
         self._block, self._uniform = outer
@@ -332,11 +338,10 @@ class CudaBuilder(ScalarBuilder):
         """The result where it takes no op: a constant or one of the operands. Integers and `select` only."""
         if function == "select":
             return self._fold_select(*operands)
-        element = operands[0].type
-        if len(operands) != 2 or is_float(element):
-            return None
-        lhs, rhs = map(self._value_of.get, operands)
-        if lhs is None and rhs is None:
+        a, b = operands
+        lhs, rhs = self._value_of.get(id(a)), self._value_of.get(id(b))
+        element = a.type
+        if (lhs is None and rhs is None) or is_float(element):
             return None
         if lhs is not None and rhs is not None:
             value = folding.fold_constants(function, int(lhs), int(rhs))
@@ -348,7 +353,7 @@ class CudaBuilder(ScalarBuilder):
         return None if kept is None else operands[kept]
 
     def _fold_select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue | None:
-        known = self._value_of.get(condition)
+        known = self._value_of.get(id(condition))
         if known is None:
             return yes if yes is no else None
         return yes if known else no

@@ -7,7 +7,6 @@ from typing import ClassVar
 from xdsl.dialects.builtin import IntAttr, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Block, Region
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -27,6 +26,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.cuda import syntax
 from dlcb.dialects.cuda.base import CudaOp
 from dlcb.dialects.cuda.memory import SharedOp
@@ -40,7 +40,7 @@ MAX_SHARED_BYTES = 48 * 1024
 
 
 @irdl_op_definition
-class KernelOp(IRDLOperation):
+class KernelOp(QuickOp):
     """One kernel: runs its body for each thread of each block. Parameters are `ptr`s and numbers."""
 
     name = "dlcb.cuda.kernel"

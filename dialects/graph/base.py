@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Self
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.graph.assembly import parse_properties, print_properties
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_to_expr, type_of
 from dlcb.dialects.scalar import ScalarBuilder
@@ -115,7 +115,7 @@ class ElementBuilder(Sizes, ScalarBuilder):
         """Reduce over a small literal space in one thread: `body(position)` gives the element."""
 
 
-class GraphOp(IRDLOperation, ABC):
+class GraphOp(QuickOp, ABC):
     """Base of all tensor ops: see the module's docstring for the questions it answers."""
 
     FAMILY: ClassVar[str] = "other"

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     ParsePropInAttrDict,
     irdl_op_definition,
     opt_prop_def,
@@ -22,6 +21,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.graph.base import parse_type, print_type
 from dlcb.dialects.graph.types import Dims, DimsAttr, dims_attr
 
@@ -29,7 +29,7 @@ KINDS = ("input", "weight", "int")
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(QuickOp):
     """A tensor program. Arguments: `%x : tensor<…> {name = "x", kind = "input"}`; kinds are input, weight, int (an
     `index`)."""
 
@@ -120,7 +120,7 @@ class FuncOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(QuickOp):
     """What a function gives back. The first operands are the new values of the arguments in `updates`, written in
     place; the others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not
     copies; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have
@@ -183,7 +183,7 @@ def _mapping(pairs: ArrayAttr[ArrayAttr[IntAttr]] | None) -> dict[int, int]:
     return {} if pairs is None else {pair.data[0].data: pair.data[1].data for pair in pairs.data}
 
 
-class Isolated(IRDLOperation):
+class Isolated(QuickOp):
     """An op with a region of graph ops, whose block arguments are its operands: `(%a = %x : tensor<…>) -> (tensor<…>)
     {…}`."""
 
@@ -253,7 +253,7 @@ class KernelOp(Isolated):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(QuickOp):
     """What a kernel's region gives back."""
 
     name = "dlcb.graph.yield"
@@ -263,7 +263,7 @@ class YieldOp(IRDLOperation):
 
 
 @irdl_op_definition
-class LaunchOp(IRDLOperation):
+class LaunchOp(QuickOp):
     """Run a generated kernel. `forms` lists its forms, best first: `{kernel = @k0, when = "d3" | 1, bindings = {p0 =
     "x_0", p1 = 64}}`; the first whose `when` (a dim: a symbol or a literal) is not 0 runs. Results are fresh unless
     `in_place` gives them an operand's memory."""

@@ -7,8 +7,9 @@ from functools import reduce
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntAttr, StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
+from dlcb.dialects._xdsl import append_op
 from dlcb.dialects.host.attributes import ArgumentAttr
 from dlcb.dialects.host.facts import AlignedOp, ArgumentOp, ConstantOp, IntegerOp, SizeOp, StrideOp, WeightOp
 from dlcb.dialects.host.integers import (
@@ -65,7 +66,8 @@ class HostBuilder:
         self._name, self._arguments, self._result_names = name, arguments, result_names
         self._block = Block()
         self._made: dict[object, SSAValue] = {}
-        self._literals: dict[SSAValue, int] = {}
+        self._literals: dict[int, int] = {}
+        """What is known of values, by their identity: hashing a value costs a call."""
 
     # --- integers
 
@@ -93,7 +95,7 @@ class HostBuilder:
         known = self._folded(op, values, tuple(attributes.values()))
         if known is not None:
             return known
-        key = (op, *values, *attributes.values())
+        key = (op, *map(id, values), *attributes.values())
         if (made := self._made.get(key)) is None:
             properties: dict[str, Attribute] = {name: IntAttr(v) for name, v in attributes.items()}
             made = self._made[key] = self._add(
@@ -150,7 +152,7 @@ class HostBuilder:
 
     def value(self, integer: Integer) -> SSAValue:
         """The value of an integer in any form; of a condition's expression, an i1."""
-        if isinstance(integer, SSAValue):
+        if type(integer) is OpResult or isinstance(integer, SSAValue):
             return integer
         if isinstance(integer, int):
             return self.constant(integer)
@@ -164,12 +166,12 @@ class HostBuilder:
     def index_value(self, integer: Integer) -> SSAValue:
         """The value as `index`; a condition counts as 0 or 1."""
         value = self.value(integer)
-        return value if value.type == index else self.compute(SelectOp, value, 1, 0)
+        return value if value.type is index or value.type == index else self.compute(SelectOp, value, 1, 0)
 
     def truth_value(self, integer: Integer) -> SSAValue:
         """The value as `i1`; an integer counts as whether it is not 0."""
         value = self.value(integer)
-        return value if value.type == i1 else self.compute(NeOp, value, 0)
+        return value if value.type is i1 or value.type == i1 else self.compute(NeOp, value, 0)
 
     def _expression(self, node: Expr) -> SSAValue:
         if node.value is not None:
@@ -229,13 +231,13 @@ class HostBuilder:
     def check(self, condition: Integer, text: str, values: Sequence[Integer] = ()) -> None:
         """Fail with the text unless the condition holds; nothing where it is known to hold."""
         truth = self.truth_value(condition)
-        if not self._literals.get(truth):
+        if not self._literals.get(id(truth)):
             properties: dict[str, Attribute] = {"text": StringAttr(text)}
             operands = [truth, *(self.index_value(v) for v in values)]
-            self._block.add_op(CheckOp.create(operands=operands, properties=properties))
+            append_op(self._block, CheckOp.create(operands=operands, properties=properties))
 
     def launch(self, tensors: Sequence[SSAValue], variants: Sequence[Variant]) -> None:
-        self._block.add_op(LaunchOp.make(tensors, variants))
+        append_op(self._block, LaunchOp.make(tensors, variants))
 
     def library(
         self, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option], dtype: Attribute
@@ -247,27 +249,27 @@ class HostBuilder:
         self, out: SSAValue, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option]
     ) -> None:
         """Call a function that writes its result into `out`."""
-        self._block.add_op(LibraryOp.make(function, tensors, options_to_attribute(options), out, None))
+        append_op(self._block, LibraryOp.make(function, tensors, options_to_attribute(options), out, None))
 
     def finish(self, results: Sequence[SSAValue]) -> ProgramOp:
-        self._block.add_op(ReturnOp.create(operands=results))
+        append_op(self._block, ReturnOp.create(operands=results))
         return ProgramOp.make(self._name, self._arguments, self._result_names, Region(self._block))
 
     # --- the one copy of each pure value
 
     def _add(self, op: Operation) -> SSAValue:
-        self._block.add_op(op)
+        append_op(self._block, op)
         return op.results[0]
 
     def _all(self, integers: Sequence[Integer]) -> list[SSAValue]:
         return [self.index_value(i) for i in integers]
 
     def _constant(self, value: int, type: Attribute) -> SSAValue:
-        key = (ConstantOp, value, type)
+        key = (ConstantOp, value, type is i1)
         if (made := self._made.get(key)) is None:
             made = self._add(ConstantOp.create(result_types=[type], properties={"value": IntAttr(value)}))
             self._made[key] = made
-            self._literals[made] = value
+            self._literals[id(made)] = value
         return made
 
     def _fact(self, op: type[Operation], argument: str, number: int | None, type: Attribute) -> SSAValue:
@@ -280,7 +282,7 @@ class HostBuilder:
         return made
 
     def _folded(self, op: type[Computed], values: list[SSAValue], attributes: tuple[int, ...]) -> SSAValue | None:
-        literals = [self._literals.get(v) for v in values]
+        literals = [self._literals.get(id(v)) for v in values]
         if all(literal is not None for literal in literals):
             return self._constant(int(op.compute(*literals, *attributes)), op.RESULT_TYPE)  # pyright: ignore
         if len(values) == 2:

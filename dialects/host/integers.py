@@ -9,18 +9,19 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.host.attributes import integers_of
 from dlcb.dialects.types import i1, index
 from dlcb.magic import magic_constants
 
 
-class HostOp(IRDLOperation):
+class HostOp(QuickOp):
     """Base of all ops of the dialect. `opcode` is the op's name in the serialized program."""
 
     @classmethod

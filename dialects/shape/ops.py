@@ -12,7 +12,6 @@ from typing import Literal, Self, cast
 from xdsl.dialects.builtin import DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
-    IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -27,6 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.shape.expr import FUNCTIONS
 from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.dialects.types import index
@@ -53,7 +53,7 @@ def _print_string(printer: Printer, text: str) -> None:
 
 
 @irdl_op_definition
-class SystemOp(IRDLOperation):
+class SystemOp(QuickOp):
     """All that is known of the sizes of the function of the same name.
 
     `traced` gives the value of each input symbol when the program was traced."""
@@ -125,7 +125,7 @@ def _parse_traced(parser: Parser) -> tuple[str, Attribute]:
 
 
 @irdl_op_definition
-class SymbolOp(IRDLOperation):
+class SymbolOp(QuickOp):
     """A symbol whose value an input brings: `size ARG DIM`, `stride ARG DIM` (in elements) or `int ARG`."""
 
     name = "dlcb.shape.symbol"
@@ -183,7 +183,7 @@ class SymbolOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConstantOp(IRDLOperation):
+class ConstantOp(QuickOp):
     """An integer literal."""
 
     name = "dlcb.shape.constant"
@@ -209,7 +209,7 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DefineOp(IRDLOperation):
+class DefineOp(QuickOp):
     """The result is the symbol, whose value is that of the operand."""
 
     name = "dlcb.shape.define"
@@ -240,7 +240,7 @@ class DefineOp(IRDLOperation):
 
 
 @irdl_op_definition
-class RequireOp(IRDLOperation):
+class RequireOp(QuickOp):
     """What must hold when the program runs; `text` says who needs it: `linear: model.py:12`.
 
     Kinds: `eq ne lt le`, `divides` (the first divides the second), `broadcastable` (equal, or one is 1), `expandable`
@@ -300,7 +300,7 @@ _ARITY: dict[str, int | None] = {
 """The number of operands where it is not 2; None for two or more."""
 
 
-class FunctionOp(IRDLOperation, ABC):
+class FunctionOp(QuickOp, ABC):
     """result = function(operands), on integers; `expr.FUNCTIONS` says what each computes. A condition is 0 or 1."""
 
     values = var_operand_def(index)

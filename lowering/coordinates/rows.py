@@ -53,7 +53,7 @@ class KernelRows:
 
 
 class Numbering:
-    """Turns nodes into rows."""
+    """Turns nodes into rows. In a `general` kernel literal sizes and strides are parameters too: one serves many."""
 
     def __init__(
         self,
@@ -62,8 +62,10 @@ class Numbering:
         row: Sequence[Axis],
         outputs: Sequence[Output],
         buffers: Sequence[str],
+        general: bool = False,
     ):
         self.elements = elements
+        self.general = general
         self.buffers = tuple(buffers)
         self.outputs = outputs
         self.parameters: dict[Expr, int] = {}
@@ -135,7 +137,9 @@ class Numbering:
         return f"p{self.parameters.setdefault(expr, len(self.parameters))}"
 
     def dim(self, expr: Expr) -> Dim:
-        return expr.value if expr.value is not None else self.parameter(expr)
+        if expr.value is None or (self.general and expr.value > 1):
+            return self.parameter(expr)
+        return expr.value
 
     def place(self, offset: Expr) -> tuple[tuple[Dim, ...], int | None]:
         form = self.forms[offset]

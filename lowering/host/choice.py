@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects._xdsl import entries, int_of
-from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.structure import LaunchOp
-from dlcb.dialects.graph.types import Dim, DimsAttr, dim_of_attr, type_of
+from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_of_attr, type_of
 from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.host.work import Variant
 from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, lt, mod, mul
@@ -21,9 +22,6 @@ from dlcb.lowering.coord_to_cuda import SCHEDULE, SPACE
 from dlcb.lowering.host.memory import Memory, span
 from dlcb.lowering.kernels.arguments import INTEGERS
 from dlcb.passes.sizes import DefinedSizes
-
-INDEX_LIMIT = 2**31 - 2**16
-"""32-bit coordinates and offsets serve below this; the room is for the threads of the last block."""
 
 
 class Choice:
@@ -36,31 +34,46 @@ class Choice:
         self.memory = memory
         self.sizes = sizes
         self.kernels = kernels
+        self._forms: dict[int, list[_Variant]] = {}
+        self._kept: list[Attribute] = []
+        self._short: dict[TensorType, SSAValue] = {}
 
     def variants(self, launch: LaunchOp, buffers: Sequence[SSAValue]) -> list[Variant]:
         """All variants, best first. `buffers` are the values behind the kernel's buffers."""
-        found: list[Variant] = []
-        for form in launch.forms.data:
-            name, when, bindings = self._form(form)
-            for kernel in self.kernels[name]:
-                found.append(_Variant(self, kernel, bindings, buffers).build(when))
-        return found
+        return [variant.build(buffers) for form in launch.forms.data for variant in self._variants(form)]
 
-    def _form(self, form: DictionaryAttr) -> tuple[str, Expr, dict[str, Expr]]:
-        kernel, when, bindings = (form.data[k] for k in ("kernel", "when", "bindings"))
-        assert isinstance(kernel, SymbolRefAttr)
-        assert isinstance(bindings, DictionaryAttr)
-        values = {k: self.sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
-        return kernel.root_reference.data, self.sizes.dim(dim_of_attr(when)), values
+    def _variants(self, form: DictionaryAttr) -> list[_Variant]:
+        """The variants of a form; launches of like kernels share its attribute."""
+        known = self._forms.get(id(form))
+        if known is None:
+            kernel, when, bindings = (form.data[k] for k in ("kernel", "when", "bindings"))
+            assert isinstance(kernel, SymbolRefAttr)
+            assert isinstance(bindings, DictionaryAttr)
+            values = {k: self.sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
+            condition = self.sizes.dim(dim_of_attr(when))
+            known = [_Variant(self, k, condition, values) for k in self.kernels[kernel.root_reference.data]]
+            self._forms[id(form)] = known
+            self._kept.append(form)
+        return known
+
+    def is_short(self, value: SSAValue) -> SSAValue:
+        """Do 32-bit offsets reach all of the value's elements?"""
+        kind = type_of(value)
+        known = self._short.get(kind)
+        if known is None:
+            known = self._short[kind] = self.builder.truth_value(lt(span(value, self.sizes), INDEX_LIMIT))
+        return known
 
 
 class _Variant:
-    def __init__(self, choice: Choice, kernel: CudaKernelOp, bindings: dict[str, Expr], buffers: Sequence[SSAValue]):
+    """One variant of a form. What does not depend on the launch is computed at its first."""
+
+    def __init__(self, choice: Choice, kernel: CudaKernelOp, when: Expr, bindings: dict[str, Expr]):
         self.choice = choice
         self.builder = choice.builder
         self.kernel = kernel
+        self.when = when
         self.bindings = bindings
-        self.buffers = buffers
         schedule, space = kernel.attributes[SCHEDULE], kernel.attributes[SPACE]
         assert isinstance(schedule, ScheduleAttr)
         assert isinstance(space, DictionaryAttr)
@@ -69,16 +82,26 @@ class _Variant:
         self.rows = self._product(self._dims("outer"))
         self.length = self._product(self._dims("row"))
 
-    def build(self, when: Expr) -> Variant:
-        b = self.builder
-        conditions = [b.truth_value(when), *map(b.truth_value, self._demands()), *self._alignment()]
-        return Variant(
-            self.kernel.sym_name.data,
-            self.schedule.threads,
-            b.all_of(*conditions),
-            b.index_value(self._blocks()),
-            [self._integer(text) for text in self._integers()],
-        )
+    def build(self, buffers: Sequence[SSAValue]) -> Variant:
+        conditions = [*self.fits, *self._alignment(buffers)]
+        if self.schedule.index == 32:
+            conditions += map(self.choice.is_short, buffers)
+        fits = self.builder.all_of(*dict.fromkeys(conditions))
+        return Variant(self.kernel.sym_name.data, self.schedule.threads, fits, self.blocks, self.integers)
+
+    @cached_property
+    def fits(self) -> list[SSAValue]:
+        """Conditions on what the kernel's parameters are bound to."""
+        return list(map(self.builder.truth_value, (self.when, *self._demands())))
+
+    @cached_property
+    def blocks(self) -> SSAValue:
+        return self.builder.index_value(self._blocks())
+
+    @cached_property
+    def integers(self) -> list[tuple[SSAValue, Attribute]]:
+        texts = entries(self.kernel.attributes[INTEGERS])
+        return [self._integer(t.data) for t in texts if isinstance(t, StringAttr)]
 
     def _dims(self, key: str) -> tuple[Dim, ...]:
         dims = self.space.data[key]
@@ -95,14 +118,13 @@ class _Variant:
         return total
 
     def _demands(self) -> list[Expr]:
-        """Conditions on sizes and strides."""
+        """Conditions on sizes and strides of the kernel's space."""
         schedule = self.schedule
         found: list[Expr] = []
         if schedule.vector > 1:
             found += [equal(mod(self._value(d), schedule.vector), 0) for d in self._dims("divisible")]
         if schedule.index == 32:
             found.append(lt(mul(self.rows, self.length), INDEX_LIMIT))
-            found += [lt(span(v, self.choice.sizes), INDEX_LIMIT) for v in self.buffers]
             reached = [self._value(d) for d in self._dims("numbers")]
             found += [lt(side, INDEX_LIMIT) for number in reached for side in (number, mul(-1, number))]
         if schedule.items and schedule.row in ("warp", "block"):
@@ -110,11 +132,11 @@ class _Variant:
             found.append(le(self.length, together * schedule.items))
         return found
 
-    def _alignment(self) -> list[SSAValue]:
+    def _alignment(self, buffers: Sequence[SSAValue]) -> list[SSAValue]:
         found: list[SSAValue] = []
         if self.schedule.vector > 1:
             for number in entries(self.space.data["aligned"]):
-                value = self.buffers[int_of(number)]
+                value = buffers[int_of(number)]
                 name = self.choice.memory.argument_name(value)
                 if name is not None:
                     width = self.schedule.vector * BYTES[type_of(value).element]
@@ -132,9 +154,6 @@ class _Variant:
                 return self.rows
             case _:
                 return ceildiv(self.rows, schedule.threads)
-
-    def _integers(self) -> list[str]:
-        return [t.data for t in entries(self.kernel.attributes[INTEGERS]) if isinstance(t, StringAttr)]
 
     def _integer(self, text: str) -> tuple[SSAValue, Attribute]:
         """The value of an integer argument, from its text (`lowering/kernels/arguments.py`)."""

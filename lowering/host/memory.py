@@ -54,6 +54,7 @@ class Memory:
         self.sizes = sizes
         self.tensors: dict[SSAValue, SSAValue] = {}
         self.ops = list(func.body.block.ops)
+        self.names = func.names
         returned = func.returned
         self.escaping = {root(v) for v in returned.operands}
         self._views: dict[SSAValue, SSAValue] = {}
@@ -124,7 +125,7 @@ class Memory:
     def argument_name(self, value: SSAValue) -> str | None:
         """The name of the argument in whose memory a value lies."""
         base = root(value)
-        return self.func.names[base.index] if isinstance(base, BlockArgument) else None
+        return self.names[base.index] if isinstance(base, BlockArgument) else None
 
 
 def span(value: SSAValue, sizes: DefinedSizes) -> Expr:
