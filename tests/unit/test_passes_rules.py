@@ -18,20 +18,47 @@ from dlcb.passes.rewriter import apply_rules
 from dlcb.passes.rule import Rule, all_rules, rules_of, summary
 from dlcb.passes.rule_examples import check_examples, parse_example
 
+RULES = {rule.name: rule for rule in all_rules()}
+SHIPPED = (
+    "DecomposeBatchNorm",
+    "DecomposeLayerNorm",
+    "DecomposeLogSoftmax",
+    "DecomposeRmsNorm",
+    "DecomposeSoftmax",
+    "DropEmptyPad",
+    "DropEqualWhere",
+    "DropIdentityCast",
+    "DropIdentityExpand",
+    "DropIdentityPermute",
+    "DropIdentityReshape",
+    "DropNeutralOperand",
+    "DropSingleConcat",
+    "DropWholeSlice",
+    "FillEmpty",
+    "FoldBatchNorm",
+    "FuseConvolutionRelu",
+    "MergeCasts",
+    "MergePermutes",
+    "MergeReshapes",
+)
+"""So that a rule whose file is gone is missed; a new rule is tested without an entry here."""
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
-def test_the_examples_of_the_rule_hold(rule: Rule) -> None:
-    check_examples(rule)
+each_rule = pytest.mark.parametrize("name", sorted({*RULES, *SHIPPED}))
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
-def test_the_rule_lies_in_the_folder_of_its_level(rule: Rule) -> None:
-    assert type(rule).__module__.startswith(f"dlcb.passes.rules.{rule.level}.")
+@each_rule
+def test_the_examples_of_the_rule_hold(name: str) -> None:
+    check_examples(RULES[name])
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: f"{rule.level}-{rule.name}")
-def test_the_rule_says_what_it_does(rule: Rule) -> None:
-    assert summary(type(rule))
+@each_rule
+def test_the_rule_lies_in_the_folder_of_its_level(name: str) -> None:
+    assert type(RULES[name]).__module__.startswith(f"dlcb.passes.rules.{RULES[name].level}.")
+
+
+@each_rule
+def test_the_rule_says_what_it_does(name: str) -> None:
+    assert summary(type(RULES[name]))
 
 
 class DropPair(Rule):
