@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -43,7 +43,7 @@ class CudaGraphDriver:
         return graph
 
     def _capture(self, graph: torch.cuda.CUDAGraph, body: Callable[[int], None]) -> None:
-        graph.capture_begin(pool=self._pools[-1].id, capture_error_mode="thread_local")
+        graph.capture_begin(pool=cast(Any, self._pools[-1].id), capture_error_mode="thread_local")
         try:
             body(self._side.cuda_stream)
         finally:

@@ -41,7 +41,7 @@ def _interleaved(a: Tensor, b: Tensor) -> bool:
         return False
     if a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
         return False
-    offsets = a.storage_offset(), b.storage_offset()
+    offsets = int(a.storage_offset()), int(b.storage_offset())
     return any(_apart(a, b, offsets[0] - start, offsets[1] - start) for start in (0, min(offsets)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -23,8 +23,7 @@ MAX_BLOCKS = (1 << 31) - 1
 _BITS = {"i32": 32, "i64": 64}
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(NamedTuple):
     """`number` is the argument's, for arguments and weights. An arena or a separate buffer is a row of `sizes[0]`
     bytes; what is known of a library call's result is its dtype."""
 
@@ -36,8 +35,7 @@ class Root:
     updated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A tensor in a root: `offset` elements of its own dtype from the root's start. `whole`: it is the root's tensor
     itself."""
 
@@ -53,8 +51,7 @@ class Place:
         return self.offset * self.dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel launch; `integers` are (value, 32 or 64 bits), passed after the addresses of `tensors`."""
 
     kernel: str
@@ -64,8 +61,7 @@ class Launch:
     integers: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryCall:
+class LibraryCall(NamedTuple):
     """One library call; its result is the root `result`, unless it writes into `out`."""
 
     function: LibraryFunction
@@ -221,17 +217,13 @@ class _PlanBuilder:
 
     def releases(self) -> tuple[tuple[int, ...], ...]:
         """After which step library results and separate buffers are needed no more."""
-        last: dict[int, int] = {}
-        for number, step in enumerate(self.steps):
-            last.update(dict.fromkeys(step_roots(step), number))
-        for result in self.results:
-            if isinstance(result, Place):
-                last.pop(result.root, None)
-        ending: list[list[int]] = [[] for _ in self.steps]
-        for root, number in last.items():
-            if self.roots[root].kind in ("result", "buffer"):
-                ending[number].append(root)
-        return tuple(map(tuple, ending))
+        kept = {result.root for result in self.results if isinstance(result, Place)}
+        ending = {n for n, root in enumerate(self.roots) if root.kind in ("result", "buffer")} - kept
+        releases: list[tuple[int, ...]] = [()] * len(self.steps)
+        for number in range(len(self.steps) - 1, -1, -1) if ending else ():
+            releases[number] = tuple(sorted(step_roots(self.steps[number]) & ending))
+            ending.difference_update(releases[number])
+        return tuple(releases)
 
 
 def step_roots(step: Step) -> set[int]:

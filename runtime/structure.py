@@ -56,8 +56,9 @@ def builder(structure: Structure, leaves: Iterator[Builder], record: RecordMaker
     kind, *rest = structure
     if kind in ("tuple", "list"):
         parts = [builder(s, leaves, record) for s in rest]
-        made = tuple if kind == "tuple" else list
-        return lambda results: made([part(results) for part in parts])
+        if kind == "tuple":
+            return lambda results: tuple([part(results) for part in parts])
+        return lambda results: [part(results) for part in parts]
     items = rest[0] if kind == "dict" else rest[1]
     entries = [(key, builder(s, leaves, record)) for key, s in items.items()]
     if kind == "dict":
