@@ -124,9 +124,9 @@ class _Search:
         """A run with one more dim, or dims of one size, at the example's size."""
         groups = self._equal_groups()
         choices = self._choices()
-        separate, equal = choices[0], choices[len(choices) // 2 - 1]
-        singles = [(frozenset({name}), separate) for group in groups for name in sorted(group)]
-        for symbols, choice in [*singles, *((group, equal) for group in groups)]:
+        primes = choices[: len(choices) // 2]
+        singles = [(frozenset({n}), choice) for choice in primes for group in groups for n in sorted(group)]
+        for symbols, choice in [*singles, *((group, primes[-1]) for group in groups)]:
             try:
                 found = self._accepted(self._plan(symbols | self._reasons.keys(), choice))
             except _Refusal:

@@ -212,6 +212,19 @@ def _has_one_argument(args: Args, kwargs: Kwargs) -> bool:
 
 
 _RANDOMLY = "random numbers; call .eval() where they come from dropout"
+
+
+def _where(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """The method has the condition second: `x.where(condition, other)`."""
+    if _has_one_argument(args, kwargs):
+        raise UnsupportedError(f"where: {source_line()}: the number of its results depends on elements")
+    if func is torch.Tensor.where:
+        source, *rest = args
+        condition = kwargs.pop("condition") if not rest else rest.pop(0)
+        args = (condition, source, *rest)
+    return trace.perform("where", torch.where, args, kwargs)
+
+
 _STATISTICS = "updates its running statistics; call .eval()"
 
 REFUSING: dict[str, Handler] = {
@@ -219,7 +232,7 @@ REFUSING: dict[str, Handler] = {
     "scaled_dot_product_attention": _refusing(_attends_with_dropout, _RANDOMLY, "scaled_dot_product_attention"),
     "batch_norm": _refusing(_updates_statistics, _STATISTICS, "batch_norm"),
     "instance_norm": _refusing(_updates_statistics, _STATISTICS, "instance_norm"),
-    "where": _refusing(_has_one_argument, "the number of its results depends on elements", "where"),
+    "where": _where,
 }
 
 
