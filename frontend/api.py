@@ -86,7 +86,7 @@ def compile(
         lowered.kernels,
         {},
         kept,
-        {n: w.detach() for n, w in imported.weights.items() if _is_bound(n, lowered)},
+        {n: w for n, w in imported.weights.items() if _is_bound(n, lowered)},
         TORCH_RANGE,
     )
     began = time.perf_counter()

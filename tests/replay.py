@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -156,10 +157,11 @@ class _Noter(TorchDispatchMode):
 def _run_again(node: TorchNode) -> None:
     if node.function is None:
         return
-    again = node.function(*node.arguments, **node.keywords)
-    for made, kept in zip(_tensors(again), _tensors(node.result), strict=True):
-        if made.data_ptr() != kept.data_ptr():
-            kept.copy_(made)
+    with torch.no_grad():
+        again = node.function(*node.arguments, **node.keywords)
+        for made, kept in zip(_tensors(again), _tensors(node.result), strict=True):
+            if made.data_ptr() != kept.data_ptr():
+                kept.copy_(made)
 
 
 def _tensors(value: Any) -> list[Tensor]:

@@ -16,8 +16,10 @@ from dlcb.dialects.types import f32, i64
 from dlcb.errors import UserError
 from dlcb.lowering.host_to_json import program_to_json
 from dlcb.lowering.text_to_cubin import compile_cubin
+from dlcb.runtime import cuda
 from dlcb.runtime.cuda import CudaKernels, arch_of
 from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.session import Limits
 
 pytestmark = pytest.mark.gpu
 
@@ -65,9 +67,16 @@ def _program() -> Any:
 
 
 class _Case:
-    def __init__(self, kernels: CudaKernels, graphs: bool) -> None:
+    def __init__(self, kernels: CudaKernels, graphs: bool, limits: Limits | None = None) -> None:
         self.w = torch.randn(64, 64, device="cuda")
-        self.module = CompiledModule(_program(), kernels, torch.device("cuda"), {"w": self.w}, graphs=graphs)
+        self.module = CompiledModule(
+            _program(), kernels, torch.device("cuda"), {"w": self.w}, graphs=graphs, limits=limits
+        )
+
+    @property
+    def session(self) -> Any:
+        (session,) = self.module._sessions.values()  # pyright: ignore
+        return session
 
     def check(self, n: int, cache: Tensor) -> list[Any]:
         x, y = torch.randn(n, 64, device="cuda"), torch.randn(64, 64, device="cuda")
@@ -151,3 +160,99 @@ def test_a_tensor_of_the_cpu_is_refused(kernels: CudaKernels) -> None:
     cuda = torch.zeros(64, 64, device="cuda")
     with pytest.raises(UserError, match="mixed: x is on cpu, expected cuda:0"):
         case.module(torch.zeros(64, 64), cuda, cuda)
+
+
+def test_calls_that_are_not_waited_for_keep_their_own_addresses(kernels: CudaKernels) -> None:
+    case = _Case(kernels, graphs=True)
+    cache, y = torch.zeros(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+    inputs = [torch.randn(500, 64, device="cuda") for _ in range(100)]
+    torch.cuda.synchronize()
+    results: list[Any] = [case.module(x, y, cache) for x in inputs]
+    for x, (out, z, *_) in zip(inputs, results, strict=True):
+        torch.testing.assert_close(out, 2 * x)
+        torch.testing.assert_close(z, 2 * x @ case.w)
+    assert bool((cache == 100).all())
+
+
+def test_caches_in_turn_have_graphs_of_their_own(kernels: CudaKernels) -> None:
+    case = _Case(kernels, graphs=True)
+    caches = [torch.zeros(64, 64, device="cuda") for _ in range(3)]
+    for _ in range(40):
+        for cache in caches:
+            case.check(5, cache)
+    assert len(case.session._graphs) == 3
+
+
+def test_many_sizes_keep_graphs_and_memory_bounded(kernels: CudaKernels) -> None:
+    case = _Case(kernels, graphs=True, limits=Limits(graphs=4))
+    cache = torch.zeros(64, 64, device="cuda")
+    reserved: list[int] = []
+    for _ in range(12):
+        for n in range(1000, 1048):
+            case.check(n, cache)
+        reserved.append(torch.cuda.memory_reserved())
+    assert len(case.session._graphs) == 4
+    assert reserved[-1] <= reserved[2] + (32 << 20)
+
+
+def test_a_recording_that_fails_loses_no_call_and_other_sizes_are_recorded(
+    kernels: CudaKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _Case(kernels, graphs=True)
+    cache = torch.zeros(64, 64, device="cuda")
+    case.check(6, cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda, "last_captured_node", _fail)
+        with pytest.warns(UserWarning, match="mixed: a CUDA graph failed"):
+            case.check(6, cache)
+    for _ in range(4):
+        case.check(6, cache)
+        case.check(7, cache)
+    assert len(case.session._graphs) == 1
+
+
+def _fail(stream: int) -> None:
+    raise RuntimeError("no node")
+
+
+def _live_case(kernels: CudaKernels) -> tuple[CompiledModule, torch.nn.Parameter]:
+    """y = x @ doubled, with doubled = 2w made by @weights."""
+    derive = HostBuilder("weights", [WeightAttr.make("w", f32, [64, 64], [64, 1])], ["doubled"])
+    doubled = derive.output([64, 64], [64, 1], f32)
+    count = derive.constant(64 * 64)
+    derive.launch(
+        [derive.weight("w"), doubled],
+        [Variant("twice", 256, derive.truth(True), derive.constant(16), [(count, i64)])],
+    )
+    main = HostBuilder("live", [InputAttr.make("x", f32, 2), WeightAttr.make("doubled", f32, [64, 64], [64, 1])])
+    y = main.output([main.size("x", 0), 64], [64, 1], f32)
+    main.library_into(y, "matmul", [main.argument("x"), main.weight("doubled")], {})
+    w = torch.nn.Parameter(torch.randn(64, 64, device="cuda"))
+    programs = program_to_json(main.finish([y])), program_to_json(derive.finish([doubled]))
+    return CompiledModule(
+        programs[0], kernels, torch.device("cuda"), {"w": w}, weights_program=programs[1], mode="live"
+    ), w
+
+
+def test_live_weights_are_derived_in_the_replay_and_may_move(kernels: CudaKernels) -> None:
+    module, w = _live_case(kernels)
+    for n in range(9):
+        with torch.no_grad():
+            if n % 3 == 2:
+                w.data = torch.randn(64, 64, device="cuda")
+            else:
+                w.add_(1)
+        x = torch.randn(10, 64, device="cuda")
+        torch.testing.assert_close(module(x)[0], (x @ (2 * w)).detach())
+    (session,) = module._sessions.values()  # pyright: ignore
+    assert len(session._graphs) == 1  # pyright: ignore
+
+
+def test_a_thread_that_has_not_used_the_gpu_may_call(kernels: CudaKernels) -> None:
+    module, w = _live_case(kernels)
+    x = torch.randn(10, 64, device="cuda")
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(module(x)[0]))
+    thread.start()
+    thread.join()
+    torch.testing.assert_close(results[0], (x @ (2 * w)).detach())

@@ -95,6 +95,19 @@ def test_live_weights_are_seen_in_replays(replayed: Replayed) -> None:
     assert machines[0].replays == 4
 
 
+def test_a_parameter_with_other_memory_is_seen_in_replays(replayed: Replayed) -> None:
+    net = _net()
+    model = dlcb.compile(net, (torch.randn(2, 3, 9, 7),), weights="live", target="cpu")
+    machines = replayed(model)
+    x = torch.randn(2, 3, 6, 6)
+    with torch.no_grad():
+        for n in range(6):
+            if n >= 3:
+                net.conv.weight.data = torch.randn_like(net.conv.weight)
+            torch.testing.assert_close(model(x)[0], net(x)[0], rtol=1e-4, atol=1e-5)
+    assert (machines[0].records, machines[0].replays) == (1, 5)
+
+
 def test_results_of_replays_stay(replayed: Replayed) -> None:
     net = _net()
     model = dlcb.compile(net, (torch.randn(2, 3, 9, 7),), weights="frozen", target="cpu")
