@@ -137,7 +137,7 @@ def last_captured_node(stream: int) -> Any:
     return dependencies[0]
 
 
-def kernel_update(executable: int, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:
+def kernel_update(executable: Any, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:
     """Gives a kernel node of an instantiated graph the arguments that are at `pointers` when it is called; replays that
     were started already keep theirs."""
     parameters = driver.CUDA_KERNEL_NODE_PARAMS()
@@ -146,7 +146,7 @@ def kernel_update(executable: int, node: Any, function: Any, step: Launch, point
     parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = step.threads, 1, 1
     parameters.sharedMemBytes = 0
     parameters.kernelParams = pointers
-    setter = partial(driver.cuGraphExecKernelNodeSetParams, driver.CUgraphExec(executable), node, parameters)
+    setter = partial(driver.cuGraphExecKernelNodeSetParams, executable, node, parameters)
 
     def update() -> None:
         (status,) = setter()
@@ -160,17 +160,45 @@ def copy_on_stream(target: int, source: int, count: int, stream: int) -> None:
     checked(driver.cuMemcpyDtoDAsync(target, source, count, stream))
 
 
-def copy_update(executable: int, node: Any, count: int) -> Callable[[int, int], None]:
+def copy_update(executable: Any, node: Any, count: int) -> Callable[[int, int], None]:
     """Gives a copy node of an instantiated graph, of `count` bytes, another target and source."""
     parameters = driver.CUDA_MEMCPY3D()
     parameters.srcMemoryType = parameters.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
     parameters.WidthInBytes, parameters.Height, parameters.Depth = count, 1, 1
-    graph, context = driver.CUgraphExec(executable), checked(driver.cuCtxGetCurrent())
+    context = checked(driver.cuCtxGetCurrent())
 
     def update(target: int, source: int) -> None:
         parameters.dstDevice, parameters.srcDevice = target, source
-        (status,) = driver.cuGraphExecMemcpyNodeSetParams(graph, node, parameters, context)
+        (status,) = driver.cuGraphExecMemcpyNodeSetParams(executable, node, parameters, context)
         if status != _SUCCESS:
             raise InternalError(f"update of a copy node: {_error_text(status)}")
 
     return update
+
+
+def record(stream: int, body: Callable[[int], None]) -> Any:
+    """The graph of what `body` puts on the stream. Other threads may go on using the device meanwhile."""
+    checked(driver.cuStreamBeginCapture(stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+    try:
+        body(stream)
+    except BaseException:
+        driver.cuStreamEndCapture(stream)
+        raise
+    return checked(driver.cuStreamEndCapture(stream))
+
+
+def instantiate(graph: Any) -> Any:
+    return checked(driver.cuGraphInstantiate(graph, 0))
+
+
+def launch_graph(executable: Any, stream: int) -> None:
+    (status,) = driver.cuGraphLaunch(executable, stream)
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise InternalError(f"replay of a graph: {_error_text(status)}")
+
+
+def destroy_graph(graph: Any, executable: Any | None) -> None:
+    """At the end of a process the driver may be gone already; then there is nothing left to free."""
+    if executable is not None:
+        driver.cuGraphExecDestroy(executable)
+    driver.cuGraphDestroy(graph)

@@ -1,10 +1,14 @@
-"""Recording and replaying CUDA graphs, on the stream of the caller."""
+"""Recording and replaying CUDA graphs, on the stream of the caller.
+
+Recorded through the driver, not through `torch.cuda.CUDAGraph`: that one puts torch's random generator into a recording
+state for the whole process, so that a random number drawn by another thread in the meantime is an error.
+"""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -12,42 +16,45 @@ from dlcb.runtime import cuda
 from dlcb.runtime.plan import Launch
 
 
+class CudaGraph:
+    """An instantiated graph."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self.executable = cuda.instantiate(graph)
+
+    def __del__(self) -> None:
+        cuda.destroy_graph(self._graph, getattr(self, "executable", None))
+
+
 class CudaGraphDriver:
     """Graphs of one stream. They share one memory pool, which is right because a stream replays them one after another,
     and each writes what it reads of the pool."""
 
     def __init__(self, device: torch.device) -> None:
-        self._pools = [torch.cuda.MemPool()]  # holds the pool open while no graph of it is alive
+        self._device = device
+        self._pools = [torch.cuda.MemPool()]
         self._side = torch.cuda.Stream(device)
 
     def caller_records(self) -> bool:
         return torch.cuda.is_current_stream_capturing()
 
-    def record(self, body: Callable[[int], None]) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph(keep_graph=True)
+    def record(self, body: Callable[[int], None]) -> CudaGraph:
         current = torch.cuda.current_stream(self._side.device)
         self._side.wait_stream(current)
         collects_garbage = gc.isenabled()
         gc.disable()  # the end of a graph or of an event must not fall into the recording
         try:
-            with torch.cuda.stream(self._side):
-                self._capture(graph, body)
+            with torch.cuda.stream(self._side), torch.cuda.use_mem_pool(self._pools[-1], self._device):
+                graph = cuda.record(self._side.cuda_stream, body)
         except BaseException:
-            self._pools.append(torch.cuda.MemPool())  # the allocator may think that the old one is still recorded into
+            self._pools.append(torch.cuda.MemPool())  # what the failed recording took of the old one stays there
             raise
         finally:
             if collects_garbage:
                 gc.enable()
         current.wait_stream(self._side)
-        graph.instantiate()
-        return graph
-
-    def _capture(self, graph: torch.cuda.CUDAGraph, body: Callable[[int], None]) -> None:
-        graph.capture_begin(pool=cast(Any, self._pools[-1].id), capture_error_mode="thread_local")
-        try:
-            body(self._side.cuda_stream)
-        finally:
-            graph.capture_end()
+        return CudaGraph(graph)
 
     def last_node(self, stream: int) -> Any:
         return cuda.last_captured_node(stream)
@@ -56,12 +63,12 @@ class CudaGraphDriver:
         cuda.copy_on_stream(target, source, count, stream)
 
     def kernel_update(
-        self, graph: torch.cuda.CUDAGraph, node: Any, function: Any, step: Launch, pointers: int
+        self, graph: CudaGraph, node: Any, function: Any, step: Launch, pointers: int
     ) -> Callable[[], None]:
-        return cuda.kernel_update(graph.raw_cuda_graph_exec(), node, function, step, pointers)
+        return cuda.kernel_update(graph.executable, node, function, step, pointers)
 
-    def copy_update(self, graph: torch.cuda.CUDAGraph, node: Any, count: int) -> Callable[[int, int], None]:
-        return cuda.copy_update(graph.raw_cuda_graph_exec(), node, count)
+    def copy_update(self, graph: CudaGraph, node: Any, count: int) -> Callable[[int, int], None]:
+        return cuda.copy_update(graph.executable, node, count)
 
-    def replay(self, graph: torch.cuda.CUDAGraph) -> None:
-        graph.replay()
+    def replay(self, graph: CudaGraph) -> None:
+        cuda.launch_graph(graph.executable, torch.cuda.current_stream(self._device).cuda_stream)
