@@ -30,6 +30,7 @@ from dlcb.lowering.cuda_to_text import cuda_unit, module_to_text
 from dlcb.lowering.lower import context
 from dlcb.lowering.pipeline import remaining
 from dlcb.lowering.text_to_cubin import load_nvrtc
+from dlcb.passes.collection import without_collection
 
 BUDGET_MS_A_NODE = 0.3
 MODELS = ("resnet18", "resnet50", "bert", "gpt2", "bert_base")
@@ -51,6 +52,7 @@ class Stopwatch:
         self._last = time.process_time()
 
 
+@without_collection()
 def lower_once(captured: Captured) -> tuple[Times, str]:
     """The time of each step from import to text, and the kernels' text."""
     ctx = context()

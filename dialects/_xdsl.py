@@ -72,6 +72,9 @@ class QuickOp(IRDLOperation):
     A model becomes thousands of ops, and making them is most of what compiling it costs.
     """
 
+    __hash__ = object.__hash__
+    """By identity, as xDSL's own, but without a call of Python."""
+
     @classmethod
     def create(
         cls,

@@ -26,6 +26,7 @@ from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import element_of
 from dlcb.frontend.records import Captured, Input, Operands, Record, Value
 from dlcb.frontend.tracker import Ratio
+from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
 from dlcb.passes.solve import PINNED
 
@@ -61,6 +62,7 @@ class Imported:
     results: list[Result]
 
 
+@without_collection()
 def import_captured(captured: Captured) -> Imported:
     """The program as IR. Raises `UnsupportedError` for an operation that has no handler."""
     return _Importer(captured).run()

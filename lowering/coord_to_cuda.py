@@ -22,7 +22,7 @@ from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.flat import lower_flat
-from dlcb.lowering.kernels.row import lower_row
+from dlcb.lowering.kernels.row import RowPlan, lower_row
 from dlcb.passes.stages import mark_stage
 
 FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
@@ -48,9 +48,10 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
         }
     )
     lowered: list[CudaKernelOp] = []
+    plan = RowPlan(kernel) if kernel.row.dims else None
     for schedule in kernel.schedules.data:
-        lower = lower_row if kernel.row.dims else lower_flat
-        variant = lower(variant_name(kernel.symbol, schedule), kernel, schedule)
+        name = variant_name(kernel.symbol, schedule)
+        variant = lower_flat(name, kernel, schedule) if plan is None else lower_row(name, plan, schedule)
         variant.attributes[FORM] = StringAttr(kernel.symbol)
         variant.attributes[SCHEDULE] = schedule
         variant.attributes[SPACE] = space

@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, TensorType, type_of
@@ -35,7 +36,6 @@ from dlcb.passes.functions import functions, system_of
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 from dlcb.passes.weights import NAME as WEIGHTS
-from dlcb.passes.weights import derived_weights
 
 
 class _Writer:

@@ -13,6 +13,7 @@ from dlcb.dialects.umbrella import DLCB
 from dlcb.lowering.cuda_to_text import module_to_text
 from dlcb.lowering.host_to_json import program_to_json
 from dlcb.lowering.pipeline import Observer, run
+from dlcb.passes.collection import without_collection
 
 
 @dataclass
@@ -32,6 +33,7 @@ def context() -> Context:
     return ctx
 
 
+@without_collection()
 def lower(module: ModuleOp, *, check: bool = False, observer: Observer | None = None) -> Lowered:
     """Run what remains of the pipeline, in place. With `check`, each stage's result is verified."""
     seconds = run(module, context(), check=check, observer=observer)

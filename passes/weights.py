@@ -15,7 +15,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from dlcb.dialects._xdsl import append_operands, keep_arguments
-from dlcb.dialects.graph.derived import DERIVED, NAME, derived_weights
+from dlcb.dialects.graph.derived import DERIVED, NAME, derived_numbers
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.types import i64
 
@@ -37,7 +37,7 @@ def is_weight(value: SSAValue) -> bool:
     func = value.owner.parent_op()
     if not isinstance(func, FuncOp) or func.arg_kinds.data[value.index].data != "weight":
         return False
-    return func.arg_names.data[value.index].data not in derived_weights(func)
+    return func.arg_names.data[value.index].data not in derived_numbers(func)
 
 
 class WeightFunction:
@@ -71,18 +71,18 @@ class WeightFunction:
 
     def result_of(self, weight: SSAValue) -> SSAValue | None:
         """The value in `@weights` that a derived weight of `main` is; None for a weight that is not derived."""
-        number = derived_weights(self._main).get(weight_name(weight))
-        return None if number is None else self._func.returned.operands[number]
+        number = derived_numbers(self._main).get(weight_name(weight))
+        return self._func.returned.operands[number.value.data] if isinstance(number, IntegerAttr) else None
 
     def append(self, ops: Sequence[Operation]) -> None:
         self._rewriter.insert(ops, InsertPoint.before(self._func.returned))
 
     def derive(self, values: Mapping[str, SSAValue]) -> list[SSAValue]:
         """Return these values from `@weights`, and give `main` an argument for each: those are the result."""
-        returned, derived = self._func.returned, derived_weights(self._main)
+        returned, derived = self._func.returned, derived_numbers(self._main)
         names = [next(n for n in _numbered(name) if n not in derived) for name in values]
-        derived |= {name: len(returned.operands) + i for i, name in enumerate(names)}
-        self._main.attributes[DERIVED] = DictionaryAttr({name: IntegerAttr(i, i64) for name, i in derived.items()})
+        added = {name: IntegerAttr(len(returned.operands) + i, i64) for i, name in enumerate(names)}
+        self._main.attributes[DERIVED] = DictionaryAttr({**derived, **added})
         append_operands(returned, list(values.values()))
         self._rewriter.notify_op_modified(returned)
         return _add_arguments(self._main, {n: v.type for n, v in zip(names, values.values(), strict=True)})

@@ -6,9 +6,11 @@ as an argument of kind `weight`; its attribute `dlcb.derived` says which result 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
+from xdsl.ir import Attribute
 
 from dlcb.dialects.graph.structure import FuncOp
 
@@ -16,9 +18,13 @@ NAME: Final = "weights"
 DERIVED: Final = "dlcb.derived"
 
 
+def derived_numbers(func: FuncOp) -> Mapping[str, Attribute]:
+    """The function's derived weights, with the attributes that number them."""
+    known = func.attributes.get(DERIVED)
+    return known.data if isinstance(known, DictionaryAttr) else {}
+
+
 def derived_weights(func: FuncOp) -> dict[str, int]:
     """The function's derived weights, with the number of the result of `@weights` that each is."""
-    known = func.attributes.get(DERIVED)
-    if not isinstance(known, DictionaryAttr):
-        return {}
-    return {name: number.value.data for name, number in known.data.items() if isinstance(number, IntegerAttr)}
+    numbers = derived_numbers(func)
+    return {name: number.value.data for name, number in numbers.items() if isinstance(number, IntegerAttr)}

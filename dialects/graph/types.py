@@ -54,6 +54,15 @@ def _from_attr(attr: Attribute) -> Dims:
     return tuple(map(dim_of_attr, entries(attr)))
 
 
+def _dims_of_list(attr: Attribute) -> Dims:
+    """The dims of a list, kept on the attribute: they are asked for at every turn, and hashing an attribute is slow."""
+    kept = vars(attr)
+    known = kept.get("_dims")
+    if known is None:
+        known = kept["_dims"] = _from_attr(attr)
+    return known
+
+
 def dim_of_attr(attr: Attribute) -> Dim:
     if isinstance(attr, StringAttr):
         return attr.data
@@ -207,11 +216,6 @@ def _print_layout(printer: Printer, layout: Layout) -> None:
         if layout.offset != 0:
             printer.print_string(f", {layout.offset}")
     printer.print_string(">")
-
-
-@lru_cache(maxsize=8192)
-def _dims_of_list(attr: Attribute) -> Dims:
-    return _from_attr(attr)
 
 
 @lru_cache(maxsize=8192)

@@ -127,7 +127,7 @@ class Lanes:
 
     def _scalar(self, op: ops.ScalarOp) -> Values:
         b, function = self.b, op.function.data
-        operands = [self.values[a] for a in op.args]
+        operands = [self.values[a] for a in op.operands]
         if function == "cast":
             return each(lambda v: b.cast(v, op.results[0].type), operands[0])
         return each(lambda *vs: self._call(function, vs), *operands)
@@ -140,7 +140,7 @@ class Lanes:
 
     def _index(self, op: ops.IndexOp) -> Values:
         b, function = self.b, op.function.data
-        operands = [self.values[a] for a in op.args]
+        operands = [self.values[a] for a in op.operands]
         if function in ("floordiv", "mod"):
             return self._divide(op, operands)
         if function == "and":

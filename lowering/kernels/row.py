@@ -109,10 +109,11 @@ def _costly(op: object) -> bool:
 class RowLowering:
     """The loops of one row kernel. Subclasses say how threads share a row."""
 
-    def __init__(self, name: str, kernel: ops.KernelOp, schedule: ScheduleAttr):
+    def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
+        kernel = plan.kernel
         self.kernel = kernel
         self.schedule = schedule
-        self.plan = RowPlan(kernel)
+        self.plan = plan
         self.b = KernelBuilder(name, kernel, schedule.threads, schedule.index)
         self.outer_axes = kernel.axes[: len(kernel.outer.dims)]
         self.row_axes = kernel.axes[len(kernel.outer.dims) :]
@@ -321,5 +322,5 @@ class ThreadRow(RowLowering):
 LOWERINGS: dict[str, type[RowLowering]] = {"block": RowLowering, "warp": WarpRow, "thread": ThreadRow}
 
 
-def lower_row(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaKernelOp:
-    return LOWERINGS[schedule.row](name, kernel, schedule).build()
+def lower_row(name: str, plan: RowPlan, schedule: ScheduleAttr) -> CudaKernelOp:
+    return LOWERINGS[schedule.row](name, plan, schedule).build()

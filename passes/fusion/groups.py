@@ -6,7 +6,7 @@ A unit is a group of ops that one kernel computes, or a single op (a library rou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
@@ -39,7 +39,9 @@ class Partition:
         self.groups: dict[int, Group] = {}
         self.unit_of: dict[Operation, Group] = {}
         self._ancestors: list[int] = []
-        self._roots: dict[SSAValue, frozenset[SSAValue]] = {}
+        self._maker = {id(r): op for op in free for r in op.results}
+        self._roots: dict[int, frozenset[SSAValue]] = {}
+        self._read: dict[Operation, tuple[Operation, ...]] = {}
         self._users: dict[SSAValue, set[Operation]] = {}
         self._find_users()
 
@@ -47,17 +49,15 @@ class Partition:
 
     def free_op(self, value: SSAValue) -> GraphOp | None:
         """The free op that makes the value."""
-        owner = value.owner if isinstance(value, OpResult) else None
-        return owner if isinstance(owner, GraphOp) and owner in self.free else None
+        return self._maker.get(id(value))
 
     def roots(self, value: SSAValue) -> frozenset[SSAValue]:
         """The values in memory that a value is made of through free ops."""
-        maker = self.free_op(value)
-        if maker is None:
-            return frozenset((value,))
-        known = self._roots.get(value)
+        known = self._roots.get(id(value))
         if known is None:
-            known = self._roots[value] = frozenset[SSAValue]().union(*map(self.roots, maker.operands))
+            maker = self.free_op(value)
+            made_of = map(self.roots, maker.operands) if maker is not None else ((value,),)
+            known = self._roots[id(value)] = frozenset[SSAValue]().union(*made_of)
         return known
 
     def users(self, value: SSAValue) -> set[Operation]:
@@ -109,12 +109,17 @@ class Partition:
             self._depend(then, {first.id})
 
     def units_read(self, op: Operation) -> set[int]:
-        return {
-            self.unit_of[root.owner].id
-            for operand in op.operands
-            for root in self.roots(operand)
-            if isinstance(root.owner, Operation) and root.owner in self.unit_of
-        }
+        unit_of = self.unit_of
+        return {unit_of[maker].id for maker in self._makers(op) if maker in unit_of}
+
+    def _makers(self, op: Operation) -> tuple[Operation, ...]:
+        """The ops that make the values in memory which `op` reads."""
+        known = self._read.get(op)
+        if known is None:
+            roots = [root for operand in op.operands for root in self.roots(operand)]
+            makers = dict.fromkeys(root.owner for root in roots if isinstance(root, OpResult))
+            known = self._read[op] = tuple(makers)
+        return known
 
     def would_cycle(self, op: GraphOp, group: Group) -> bool:
         """If `op` joined, would the group wait for something that waits for it?"""
@@ -134,7 +139,13 @@ class Partition:
         inside = {op, *group.ops}
         return all(self.users(r) <= inside for r in group.results())
 
-    def buffers(self, group: Group) -> int:
+    def have_room(self, groups: Sequence[Group], more: int, limit: int) -> bool:
+        """Do the groups read and make few enough values in memory for one kernel, with `more` operands to come?"""
+        ops = [op for group in groups for op in group.ops]
+        at_most = sum(len(op.results) + sum(len(self.roots(o)) for o in op.operands) for op in ops) + more
+        return at_most <= limit or sum(map(self._buffers, groups)) + more <= limit
+
+    def _buffers(self, group: Group) -> int:
         """How many values in memory the group reads or makes, at most."""
         read = {root for op in group.ops for operand in op.operands for root in self.roots(operand)}
         return len(read) + sum(1 for r in group.results() if not self.users(r) <= set(group.ops))

@@ -65,7 +65,7 @@ def why_not_join(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) 
     """May `op` be computed in the kernel of `group`, as things stand?"""
     if group.in_place:
         return Refusal.IN_PLACE
-    if len(group.ops) >= MAX_OPS or partition.buffers(group) + len(op.operands) > MAX_BUFFERS:
+    if len(group.ops) >= MAX_OPS or not partition.have_room([group], len(op.operands), MAX_BUFFERS):
         return Refusal.TOO_LARGE
     return Refusal.CYCLE if partition.would_cycle(op, group) else None
 
@@ -114,7 +114,7 @@ def why_not_merge(other: Group, home: Group, partition: Partition, sizes: Sizes)
         return Refusal.SPACE
     if other.in_place or home.in_place:
         return Refusal.IN_PLACE
-    if len(other.ops) + len(home.ops) > MAX_OPS or partition.buffers(other) + partition.buffers(home) > MAX_BUFFERS:
+    if len(other.ops) + len(home.ops) > MAX_OPS or not partition.have_room([other, home], 0, MAX_BUFFERS):
         return Refusal.TOO_LARGE
     if partition.between(other, home):
         return Refusal.CYCLE
