@@ -87,6 +87,9 @@ class Session:
         self._driver: GraphDriver | None = None
         self._weight_numbers = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
         self._caller_numbers = arguments.numbers
+        self._ordered: list[Value] = [0] * len(program.arguments)
+        """The program's arguments with the weights of that version in their places."""
+        self._ordered_version = 0
         self._forget()
 
     def run(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
@@ -116,12 +119,15 @@ class Session:
         self._graphs: LeastRecentlyUsed[RecordedCall, _Entry] = LeastRecentlyUsed(self._limits.graphs, _drop_graph)
 
     def _values(self, arguments: Sequence[Value], weights: Sequence[torch.Tensor]) -> Values:
-        ordered: list[Value] = [0] * len(self._program.arguments)
+        version = self._weights.version
+        if self._ordered_version != version:
+            for number, value in zip(self._weight_numbers, weights, strict=True):
+                self._ordered[number] = value
+            self._ordered_version = version
+        ordered = self._ordered.copy()
         for number, value in zip(self._caller_numbers, arguments, strict=True):
             ordered[number] = value
-        for number, value in zip(self._weight_numbers, weights, strict=True):
-            ordered[number] = value
-        return Values(ordered, self._weights.version)
+        return Values(ordered, version)
 
     def _enter(self, key: Key, arguments: Sequence[Value]) -> _Entry:
         """The entry of a new key. Keys that differ in strides without meaning share one."""
