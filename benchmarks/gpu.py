@@ -133,7 +133,12 @@ def main() -> int:
     parser.add_argument("--no-time", dest="time", action="store_false")
     parser.add_argument("--torch-compile", action="store_true")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="launch plainly, without CUDA graphs")
+    parser.add_argument("--math-attention", action="store_true", help="no vendor attention kernels (racecheck fails on them)")
     options = parser.parse_args()
+    if options.math_attention:
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
