@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -56,7 +57,6 @@ class CompiledModule:
         self._graphs = graphs and self.device.type == "cuda"
         self._limits = limits or Limits()
         self._lock = threading.Lock()
-        self._frozen_lock = threading.Lock()
         self._sessions: dict[int, Session] = {}
         self._check_kernels(self.program, *(() if self._derive is None else (self._derive,)))
         self._frozen = self._new_weights() if mode == "frozen" else None
@@ -83,9 +83,10 @@ class CompiledModule:
             raise UserError(
                 f"{self.name}: refresh_weights() is for weights='frozen'; live weights are fresh in every call"
             )
-        with self._place.entered(), self._frozen_lock:
+        with self._place.entered(), self._lock, ExitStack() as calls:
+            for session in self._sessions.values():
+                calls.enter_context(session.lock)
             self._place.synchronize()
-            self._frozen.locate()
             self._frozen.refresh(self._place.stream())
             self._place.synchronize()
 
@@ -116,12 +117,11 @@ class CompiledModule:
             return self._sessions[stream]
 
     def _frozen_weights(self, stream: int) -> Weights:
-        """The weights that all sessions share, made before any of them reads them."""
+        """The weights that all sessions share, made before any of them reads them. Under the module's lock."""
         assert self._frozen is not None
-        with self._frozen_lock:
-            self._frozen.locate()
-            self._frozen.current(stream)
-            self._place.synchronize()
+        self._frozen.locate()
+        self._frozen.current(stream)
+        self._place.synchronize()
         return self._frozen
 
     def _new_weights(self) -> Weights:

@@ -46,7 +46,9 @@ class Weights:
         sources = [a for a in self._wanted if a.name not in derived]
         sources += [a for a in (derive.arguments if derive else ()) if a.kind == "weight" and a not in sources]
         self._program = main.name
-        self._sources = {a.name: self._find(bound, a) for a in sources}
+        self._bound = {a.name: self._find(bound, a) for a in sources}
+        self._sources = dict(self._bound)
+        """The bound tensors; frozen ones by another name, which holds their memory until the next refresh."""
         self._source_list = list(self._sources.values())
         self._declared = sources
         self._device = target.device
@@ -66,8 +68,28 @@ class Weights:
     def locate(self) -> None:
         """Look where the bound tensors are; launches nothing. Afterwards versions, addresses and `alignments` are those
         of this call."""
-        if self.is_frozen and self.version:
-            return
+        if not self.is_frozen:
+            self._look()
+        elif not self.version:
+            self._hold()
+
+    def current(self, stream: int) -> tuple[Tensor, ...]:
+        """The tensors in the order of main's weight arguments, derived ones up to date."""
+        if self.is_frozen and self.tensors:
+            return self.tensors
+        return self._derive(stream)
+
+    def refresh(self, stream: int) -> None:
+        """With frozen weights: derive anew from what the bound tensors hold, into the addresses of the last time."""
+        self._hold()
+        self._derive(stream)
+
+    def _hold(self) -> None:
+        self._sources.update((name, tensor.detach()) for name, tensor in self._bound.items())
+        self._source_list = list(self._sources.values())
+        self._look()
+
+    def _look(self) -> None:
         addresses = list(map(_data_ptr, self._source_list))
         if addresses != self._address_list or not self.version:
             self._check_sources()
@@ -76,21 +98,13 @@ class Weights:
             self.version += 1
             self._align()
 
-    def current(self, stream: int) -> tuple[Tensor, ...]:
-        """The tensors in the order of main's weight arguments, derived ones up to date."""
-        if self.is_frozen and self.tensors:
-            return self.tensors
+    def _derive(self, stream: int) -> tuple[Tensor, ...]:
         derived: dict[str, Tensor] = {}
         if self.derivation is not None:
             derived = self.derivation.run(self.version, self.alignment_version, stream)
         if self._tensors_version != self.version:
             self._take({**self._sources, **derived})
         return self.tensors
-
-    def refresh(self, stream: int) -> None:
-        """Derive anew from what the bound tensors hold, into the addresses of the last time."""
-        if self.derivation is not None:
-            self.derivation.run(self.version, self.alignment_version, stream)
 
     def _align(self) -> None:
         alignments = tuple(map(alignment_of, self._source_list))
@@ -122,7 +136,7 @@ class Derivation:
 
     def __init__(self, program: Program, sources: Mapping[str, Tensor], target: Target) -> None:
         self.program = program
-        self._arguments = [sources[a.name] for a in program.arguments]
+        self._sources = sources
         self._target = target
         self._function = compile_program(program)
         self._call: BoundCall | None = None
@@ -149,6 +163,10 @@ class Derivation:
     def values(self) -> Values:
         return Values(self._arguments, self._version)
 
+    @property
+    def _arguments(self) -> list[Tensor]:
+        return [self._sources[a.name] for a in self.program.arguments]
+
     def outputs(self, plan: CallPlan) -> dict[int, Tensor]:
         """The kept tensors that the program can write directly, by root: those that are whole outputs."""
         outputs: dict[int, Tensor] = {}
@@ -165,9 +183,9 @@ class Derivation:
                 self._keep(number, result)
 
     def _plan(self) -> CallPlan:
-        nothing = [()] * len(self._arguments)
         alignments = [alignment_of(t) for t in self._arguments]
-        facts = Facts(nothing, nothing, [0] * len(self._arguments), alignments)
+        nothing = [()] * len(alignments)
+        facts = Facts(nothing, nothing, [0] * len(alignments), alignments)
         return build_plan(self.program, self._function(facts), facts, self._target.allocator.separate_buffers)
 
     def _keep(self, number: int, result: Value) -> None:

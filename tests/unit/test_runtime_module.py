@@ -270,6 +270,60 @@ def test_frozen_weights_change_on_refresh_only(kernels: CpuKernels) -> None:
     torch.testing.assert_close(module(x)[0], (x @ w.T * 2).detach())
 
 
+def test_memory_of_a_frozen_parameter_may_go(kernels: CpuKernels) -> None:
+    b = _builder("linear", InputAttr.make("x", f32, 2), WeightAttr.make("w", f32, [2, 3], [3, 1]))
+    y = b.output([b.size("x", 0), 2], [2, 1], f32)
+    b.library_into(y, "matmul", [b.argument("x"), b.view(b.weight("w"), 0, [3, 2], [1, 3])], {})
+    w = torch.nn.Parameter(torch.randn(2, 3))
+    module = CompiledModule(_json(b, [y]), kernels, CPU, {"w": w}, mode="frozen")
+    x = torch.randn(4, 3)
+    before = _tensor(module(x)[0])
+    w.data = torch.randn(2, 3)
+    torch.testing.assert_close(module(x)[0], before)
+    module.refresh_weights()
+    torch.testing.assert_close(module(x)[0], (x @ w.T).detach())
+
+
+def test_frozen_weights_may_be_refreshed_while_threads_call(kernels: CpuKernels) -> None:
+    main, derive = _linear_programs()
+    w = torch.nn.Parameter(torch.zeros(2, 3))
+    module = CompiledModule(main, kernels, CPU, {"w": w}, weights_program=derive, mode="frozen")
+    wrong: list[Tensor] = []
+
+    def work() -> None:
+        for _ in range(100):
+            y = _tensor(module(torch.ones(4, 3))[0])
+            if not bool((y == y[0, 0]).all()):
+                wrong.append(y)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for value in range(20):
+        w.data.fill_(value)
+        module.refresh_weights()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_the_number_of_streams_is_bounded(kernels: CpuKernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = _scaled(kernels, limits=Limits(streams=2))
+    for stream in (1, 2, 3, 1):
+        monkeypatch.setattr(module._place, "stream", lambda stream=stream: stream)  # pyright: ignore
+        assert _tensor(module(torch.ones(2), 5)[0]).tolist() == [5, 5]
+    assert list(module._sessions) == [3, 1]  # pyright: ignore
+
+
+def test_parts_of_one_buffer_may_be_updated(kernels: CpuKernels) -> None:
+    module = CompiledModule(_bump_program(read_by_library=True), kernels, CPU, {})
+    buffer = torch.zeros(6, 3)
+    result = module(buffer[:2], buffer[2:].view(4, 3)[:3])
+    assert result[0] is not None
+    assert buffer[:2].tolist() == [[1] * 3] * 2
+    assert buffer[2:].tolist() == [[0] * 3] * 4
+
+
 @pytest.mark.parametrize(
     ("w", "text"),
     [
