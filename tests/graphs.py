@@ -180,7 +180,7 @@ class Batch:
         lowered = lower(module, check=True, observer=observer)
         names: dict[str, str] = {}
         starts = [m.start() for m in _KERNEL.finditer(lowered.kernels)]
-        for start, end in zip(starts, [*starts[1:], len(lowered.kernels)], strict=True):
+        for start, end in zip(starts, [*starts[1:], None], strict=False):
             text = lowered.kernels[start:end].strip()
             found = _KERNEL.match(text)
             assert found is not None
@@ -265,8 +265,9 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def as_it_lies(t: Tensor) -> Tensor:
     """A copy of the tensor with the same strides and offset in memory of its own, which ends at a guard page."""
-    reach = 1 + sum((s - 1) * k for s, k in zip(t.shape, t.stride(), strict=True)) if t.numel() else 0
-    shift = t.storage_offset() * t.itemsize % 16 // t.itemsize
+    steps: list[int] = [(s - 1) * k for s, k in zip(t.shape, t.stride(), strict=True)]
+    reach = 1 + sum(steps) if t.numel() else 0
+    shift = int(t.storage_offset()) * t.itemsize % 16 // t.itemsize
     memory = HostileAllocator(guard=True).bytes((reach + shift) * t.itemsize, t.device)
     elements = memory.view(t.dtype)[shift:]
     if t.numel():
@@ -298,7 +299,7 @@ def row_errors(actual: Tensor, expected: Tensor) -> Tensor:
     return rows.norm(dim=-1) / torch.where(norm == 0, 1.0, norm)
 
 
-def difference(actual: Tensor, expected: Tensor, eager: Tensor) -> str | None:
+def difference(actual: Tensor, expected: Tensor, eager: Tensor, slack: float = 0) -> str | None:
     """In what a result differs from `expected` (of float64 operands) by more than its type and eager's own error
     explain."""
     if actual.shape != expected.shape:
@@ -315,7 +316,7 @@ def difference(actual: Tensor, expected: Tensor, eager: Tensor) -> str | None:
         if bad.any() or not torch.equal(actual.isnan(), eager.isnan()):
             return f"{actual}, expected {eager}: NaN or infinity elsewhere"
     errors = row_errors(actual, reference)
-    allowed = 1.5 * row_errors(eager, reference) + SLACK[actual.dtype]
+    allowed = 1.5 * row_errors(eager, reference) + max(SLACK[actual.dtype], slack)
     worst = int((errors - allowed).argmax())
     if bool(errors[worst] <= allowed[worst]):
         return None
@@ -335,8 +336,8 @@ class Case:
     build: Callable[[Graph], None]
     calls: Sequence[Sequence[Any]]
     witness: Witness
-    weights: tuple[str, ...] = ()
-    """Which arguments, from the first, are weights."""
+    slack: float = 0
+    """The error to allow at least: where a result is of a wider type than what it is computed in."""
 
     def module(self) -> ModuleOp:
         return graph(self.build)
@@ -354,12 +355,12 @@ def check_call(compiled: CompiledModule, case: Case, arguments: Sequence[Any]) -
     for i, (have, want, truth) in enumerate(zip(results, wanted, precise, strict=True)):
         assert isinstance(have, Tensor)
         owners, torch_owners = sharing(have, ours), sharing(want, eager)
-        assert owners == torch_owners, f"{case.name}: result {i} shares memory with {owners}, not {torch_owners}"
-        wrong = difference(have, truth, want)
+        assert {*owners} <= {*torch_owners}, f"{case.name}: result {i} shares memory with {owners}, not {torch_owners}"
+        wrong = difference(have, truth, want, case.slack)
         assert wrong is None, f"{case.name}: result {i} of ({shown}): {wrong}"
     for i, (have, want, truth) in enumerate(zip(ours, eager, exact, strict=True)):
         if isinstance(have, Tensor):
-            wrong = difference(have, truth, want)
+            wrong = difference(have, truth, want, case.slack)
             assert wrong is None, f"{case.name}: argument {i} after the call of ({shown}): {wrong}"
 
 
@@ -379,7 +380,7 @@ def check_evaluator(module: ModuleOp, case: Case, arguments: Sequence[Any]) -> N
     wanted, precise = (as_list(case.witness(*a)) for a in (eager, exact))
     pairs = [(eager[i], exact[i]) for i in updated] + list(zip(wanted, precise, strict=True))
     for i, (have, (want, truth)) in enumerate(zip(found, pairs, strict=True)):
-        wrong = difference(torch.from_numpy(have).to(want.dtype), truth, want)
+        wrong = difference(torch.from_numpy(have).to(want.dtype), truth, want, case.slack)
         assert wrong is None, f"{case.name}: result {i} of the evaluator: {wrong}"
 
 

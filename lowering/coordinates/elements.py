@@ -21,6 +21,11 @@ from dlcb.errors import InternalError
 from dlcb.lowering.coordinates.simplify import Ranges
 
 
+def of_element(function: str, element: Attribute) -> str:
+    """The function that is meant: the larger of two truth values is their `or`."""
+    return {"maximum": "or", "minimum": "and"}.get(function, function) if element == i1 else function
+
+
 class Node:
     """One element value. `op` is access, scalar, constant, index, holds, reduce or loop; `attr` is what distinguishes
     it beside its operands."""
@@ -71,6 +76,7 @@ class Elements(ElementBuilder):
         return self._node("constant", element, (), value.hex() if isinstance(value, float) else value)
 
     def call(self, function: str, *operands: Node) -> Node:
+        function = of_element(function, operands[-1].element)
         result = i1 if FUNCTIONS[function].result == "bool" else operands[-1].element
         return self._node("scalar", result, operands, function)
 
@@ -169,6 +175,7 @@ class Elements(ElementBuilder):
             )
         source = self.cast(body(self.row), element)
         start = self.constant(initial, element)
+        function = of_element(function, element)
         free = source.free - frozenset(name for r in self.row for name in r.free)
         return self._node("reduce", element, (source,), (function, start.attr), free)
 
@@ -192,8 +199,9 @@ class Elements(ElementBuilder):
             self.ranges.axis(position[-1], const(extent))
         source = self.cast(body(tuple(position)), element)
         start = self.constant(initial, element)
+        function = of_element(function, element)
         if not names:
-            return self.call(function, start, source) if function == "maximum" else source
+            return self.call(function, start, source)
         wide = tuple(e for e in extents if e != 1)
         return self._node(
             "loop", element, (source,), (function, start.attr, wide, tuple(names)), source.free - set(names)

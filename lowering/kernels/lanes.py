@@ -130,7 +130,8 @@ class Lanes:
         operands = [self.values[a] for a in op.operands]
         if function == "cast":
             return each(lambda v: b.cast(v, op.results[0].type), operands[0])
-        return each(lambda *vs: self._call(function, vs), *operands)
+        kind = op.results[0].type
+        return each(lambda *vs: b.cast(self._call(function, vs), kind), *operands)
 
     def _call(self, function: str, operands: Sequence[SSAValue]) -> SSAValue:
         b = self.b
