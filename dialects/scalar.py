@@ -102,6 +102,7 @@ class ScalarBuilder(ABC):
         def build(*operands: Any) -> Any:
             return self.call(function.name, *self._alike(function, operands))
 
+        setattr(self, name, build)
         return build
 
     def _alike(self, function: ScalarFunction, operands: tuple[Any, ...]) -> list[Any]:

@@ -19,7 +19,6 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.derived import derived_weights
-from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, TensorType, type_of
 from dlcb.dialects.host.attributes import ArgumentAttr, InputAttr, IntegerArgumentAttr, WeightAttr
@@ -84,7 +83,7 @@ class _Writer:
         shape = [d for d in t.dims if isinstance(d, int)]
         if len(shape) != t.rank:
             raise UnsupportedError(f"weight '{name}' has sizes [{', '.join(map(str, t.dims))}], expected literals")
-        strides, _ = layout_strides(t.layout, self.sizes.dims(t.dims), self.sizes.dim)
+        strides, _ = self.sizes.laid(t)
         return WeightAttr.make(name, t.element, shape, [s.value or 0 for s in strides])
 
     def launch(self, op: LaunchOp) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import Sizes
-from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, dim_to_expr, type_of
+from dlcb.dialects.graph.strides import layout_strides
+from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, TensorType, dim_to_expr, type_of
 from dlcb.dialects.shape.expr import Expr, add, from_terms, mul, sub, sym
 from dlcb.dialects.shape.system import System
 
@@ -22,10 +23,18 @@ class DefinedSizes(Sizes):
     def __init__(self, values: dict[str, Expr]) -> None:
         self._values = values
         self._lists: dict[Dims, tuple[Expr, ...]] = {}
+        self._laid: dict[int, tuple[TensorType, tuple[tuple[Expr, ...], Expr]]] = {}
 
     @classmethod
     def from_system(cls, system: System) -> DefinedSizes:
         return cls(polynomials(system))
+
+    def laid(self, t: TensorType) -> tuple[tuple[Expr, ...], Expr]:
+        """Strides and offset, in elements, of a tensor of this type."""
+        known = self._laid.get(id(t))
+        if known is None:
+            known = self._laid[id(t)] = t, layout_strides(t.layout, self.dims(t.dims), self.dim)
+        return known[1]
 
     def of(self, value: SSAValue) -> tuple[Expr, ...]:
         return self.dims(type_of(value).dims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import ClassVar, TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -49,6 +50,11 @@ def check_dtype(dtype: Attribute, owner: str) -> None:
 def parse_integers(parser: AttrParser) -> ArrayAttr[IntAttr]:
     integers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
     return ArrayAttr([IntAttr(i) for i in integers])
+
+
+@lru_cache(maxsize=4096)
+def integers_attr(values: tuple[int, ...]) -> ArrayAttr[IntAttr]:
+    return ArrayAttr(map(IntAttr, values))
 
 
 def integers_of(attributes: Iterable[Attribute]) -> tuple[int, ...]:
@@ -138,9 +144,7 @@ class WeightAttr(_ArgumentAttr):
 
     @staticmethod
     def make(name: str, dtype: Attribute, shape: Sequence[int], strides: Sequence[int]) -> WeightAttr:
-        return WeightAttr(
-            StringAttr(name), dtype, ArrayAttr([IntAttr(s) for s in shape]), ArrayAttr([IntAttr(s) for s in strides])
-        )
+        return WeightAttr(StringAttr(name), dtype, integers_attr(tuple(shape)), integers_attr(tuple(strides)))
 
     @property
     def argument_name(self) -> str:

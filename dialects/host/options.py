@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
@@ -19,6 +20,13 @@ def options_to_attribute(options: Mapping[str, Option]) -> DictionaryAttr:
 
 
 def _option(value: Option) -> Attribute:
+    if isinstance(value, (bool, int, float, str)):
+        return _single_option(value)
+    return ArrayAttr([_option(v) for v in value])
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _single_option(value: int | float | bool | str) -> Attribute:
     match value:
         case bool():
             return BoolAttr.from_bool(value)
@@ -28,8 +36,6 @@ def _option(value: Option) -> Attribute:
             return FloatAttr(value, f64)
         case str():
             return StringAttr(value)
-        case _:
-            return ArrayAttr([_option(v) for v in value])
 
 
 def attribute_to_options(attribute: DictionaryAttr) -> dict[str, Option]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -29,7 +30,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from dlcb.dialects.host.attributes import check_dtype, integers_of, parse_dtype, print_dtype
+from dlcb.dialects.host.attributes import check_dtype, integers_attr, integers_of, parse_dtype, print_dtype
 from dlcb.dialects.host.integers import HostOp
 from dlcb.dialects.host.syntax import TENSOR, parse_operand, parse_operands, print_operands, segments
 from dlcb.dialects.types import i1, i32, i64, index
@@ -161,13 +162,18 @@ class LaunchOp(HostOp):
     def make(cls, tensors: Sequence[SSAValue], variants: Sequence[Variant]) -> LaunchOp:
         integers = [value for v in variants for value, _ in v.integers]
         properties: dict[str, Attribute] = {
-            "kernels": ArrayAttr([SymbolRefAttr(v.kernel) for v in variants]),
-            "threads": ArrayAttr([IntAttr(v.threads) for v in variants]),
+            "kernels": _kernels(tuple([v.kernel for v in variants])),
+            "threads": integers_attr(tuple([v.threads for v in variants])),
             "integer_types": ArrayAttr([ArrayAttr([type for _, type in v.integers]) for v in variants]),
             "operandSegmentSizes": segments(len(tensors), len(variants), len(variants), len(integers)),
         }
         conditions, blocks = [v.condition for v in variants], [v.blocks for v in variants]
         return cls.create(operands=[*tensors, *conditions, *blocks, *integers], properties=properties)
+
+
+@lru_cache(maxsize=1024)
+def _kernels(names: tuple[str, ...]) -> ArrayAttr[SymbolRefAttr]:
+    return ArrayAttr(map(SymbolRefAttr, names))
 
 
 def _print_variant(printer: Printer, variant: Variant) -> None:

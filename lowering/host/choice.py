@@ -40,7 +40,8 @@ class Choice:
 
     def variants(self, launch: LaunchOp, buffers: Sequence[SSAValue]) -> list[Variant]:
         """All variants, best first. `buffers` are the values behind the kernel's buffers."""
-        return [variant.build(buffers) for form in launch.forms.data for variant in self._variants(form)]
+        names = list(map(self.memory.argument_name, buffers))
+        return [variant.build(buffers, names) for form in launch.forms.data for variant in self._variants(form)]
 
     def _variants(self, form: DictionaryAttr) -> list[_Variant]:
         """The variants of a form; launches of like kernels share its attribute."""
@@ -82,8 +83,9 @@ class _Variant:
         self.rows = self._product(self._dims("outer"))
         self.length = self._product(self._dims("row"))
 
-    def build(self, buffers: Sequence[SSAValue]) -> Variant:
-        conditions = [*self.fits, *self._alignment(buffers)]
+    def build(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> Variant:
+        """The variant for these buffers, of which some lie in the memory of arguments of these names."""
+        conditions = [*self.fits, *self._alignment(buffers, names)]
         if self.schedule.index == 32:
             conditions += map(self.choice.is_short, buffers)
         fits = self.builder.all_of(*dict.fromkeys(conditions))
@@ -132,14 +134,14 @@ class _Variant:
             found.append(le(self.length, together * schedule.items))
         return found
 
-    def _alignment(self, buffers: Sequence[SSAValue]) -> list[SSAValue]:
+    def _alignment(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> list[SSAValue]:
         found: list[SSAValue] = []
         if self.schedule.vector > 1:
             for number in entries(self.space.data["aligned"]):
-                value = buffers[int_of(number)]
-                name = self.choice.memory.argument_name(value)
+                i = int_of(number)
+                name = names[i]
                 if name is not None:
-                    width = self.schedule.vector * BYTES[type_of(value).element]
+                    width = self.schedule.vector * BYTES[type_of(buffers[i]).element]
                     found.append(self.builder.aligned(name, min(width, 16)))
         return found
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.dialects.graph.types import StridedLayout, type_of
 from dlcb.dialects.graph.view import product
@@ -94,7 +93,7 @@ class Memory:
         """Memory for a value that is about to be made."""
         b = self.builder
         sizes = self.sizes.of(value)
-        strides, _ = layout_strides(type_of(value).layout, sizes, self.sizes.dim)
+        strides, _ = self.sizes.laid(type_of(value))
         element = type_of(value).element
         if value in self._offsets:
             made = b.buffer(self.arena, self._offsets[value], sizes, strides, element)
@@ -118,7 +117,7 @@ class Memory:
         known = self._views.get(value)
         if known is None:
             sizes = self.sizes.of(value)
-            strides, offset = layout_strides(type_of(value).layout, sizes, self.sizes.dim)
+            strides, offset = self.sizes.laid(type_of(value))
             known = self._views[value] = self.builder.view(self.tensors[base], offset, sizes, strides)
         return known
 
@@ -134,7 +133,7 @@ def span(value: SSAValue, sizes: DefinedSizes) -> Expr:
     shape = sizes.of(value)
     if not isinstance(layout, StridedLayout):
         return product(shape)
-    strides, offset = layout_strides(layout, shape, sizes.dim)
+    strides, offset = sizes.laid(type_of(value))
     return reach(shape, strides, offset)
 
 

@@ -16,7 +16,6 @@ from xdsl.ir import OpResult, SSAValue
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.vectors import moves_vectors
 from dlcb.dialects.graph.types import Dim
-from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.types import compute_type, i1, i32, i64, index
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import KernelBuilder
@@ -93,27 +92,24 @@ class Lanes:
         return list(op.operands[skip:])
 
     def _compute(self, op: object) -> Values:
-        b = self.b
-        match op:
-            case ops.ParamOp():
-                return [b.number([op.param.data])]
-            case ops.ConstantOp():
-                kind = op.results[0].type
-                return [b.constant(op.number, b.idx if kind == index else kind)]
-            case ops.IndexOp():
-                return self._index(op)
-            case ops.ScalarOp():
-                return self._scalar(op)
-            case ops.ToElementOp():
-                return each(lambda v: b.cast(v, op.results[0].type), self.values[op.src])
-            case ops.ToIndexOp():
-                return each(self._as_coordinate, self.values[op.src])
-            case ops.AccessOp():
-                return self._access(op)
-            case ops.LoopOp():
-                return self._loop(op)
-            case _:
-                raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
+        compute = _COMPUTE.get(type(op))
+        if compute is None:
+            raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
+        return compute(self, op)
+
+    def param_of(self, op: ops.ParamOp) -> Values:
+        return [self.b.number([op.param.data])]
+
+    def constant_of(self, op: ops.ConstantOp) -> Values:
+        kind = op.results[0].type
+        return [self.b.constant(op.number, self.b.idx if kind == index else kind)]
+
+    def to_element_of(self, op: ops.ToElementOp) -> Values:
+        kind = op.results[0].type
+        return each(lambda v: self.b.cast(v, kind), self.values[op.operands[0]])
+
+    def to_index_of(self, op: ops.ToIndexOp) -> Values:
+        return each(self._as_coordinate, self.values[op.operands[0]])
 
     def _as_coordinate(self, value: SSAValue) -> SSAValue:
         """An integer element in the index type; one that does not fit becomes the nearest that does, which is out of
@@ -125,21 +121,22 @@ class Lanes:
 
     # Scalars and coordinates
 
-    def _scalar(self, op: ops.ScalarOp) -> Values:
+    def scalar_of(self, op: ops.ScalarOp) -> Values:
         b, function = self.b, op.function.data
         operands = [self.values[a] for a in op.operands]
         if function == "cast":
-            return each(lambda v: b.cast(v, op.results[0].type), operands[0])
         kind = op.results[0].type
+        if function == "cast":
+            return each(lambda v: b.cast(v, kind), operands[0])
         return each(lambda *vs: b.cast(self._call(function, vs), kind), *operands)
 
     def _call(self, function: str, operands: Sequence[SSAValue]) -> SSAValue:
         b = self.b
         first = 1 if function == "select" else 0
         wide = [v if i < first else b.cast(v, compute_type(v.type)) for i, v in enumerate(operands)]
-        return b.call(FUNCTIONS[function].name, *wide)
+        return b.scalar(function, *wide)
 
-    def _index(self, op: ops.IndexOp) -> Values:
+    def index_of(self, op: ops.IndexOp) -> Values:
         b, function = self.b, op.function.data
         operands = [self.values[a] for a in op.operands]
         if function in ("floordiv", "mod"):
@@ -186,7 +183,7 @@ class Lanes:
             total = each(lambda t, e: b.add(t, self._number(e)), total, self.get(op.extra))
         return total
 
-    def _access(self, op: ops.AccessOp) -> Values:
+    def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b
         array = b.pointer[op.buffer]
         if self.lanes > 1 and moves_vectors(op):
@@ -223,7 +220,7 @@ class Lanes:
 
     # Loops over small literal spaces
 
-    def _loop(self, op: ops.LoopOp) -> Values:
+    def loop_of(self, op: ops.LoopOp) -> Values:
         b = self.b
         kind = op.results[0].type
         body = op.body.block
@@ -264,8 +261,22 @@ def each(make: Callable[[SSAValue, SSAValue, SSAValue], SSAValue], x: Values, y:
 def each(make: Callable[..., SSAValue], *operands: Values) -> Values: ...
 def each(make: Callable[..., SSAValue], *operands: Values) -> Values:
     """`make` of the operands in every lane; once, if all lanes share them all."""
-    count = max((len(o) for o in operands), default=1)
-    return [make(*(at_lane(o, lane) for o in operands)) for lane in range(count)]
+    count = max([len(o) for o in operands], default=1)
+    if count == 1:
+        return [make(*[o[0] for o in operands])]
+    return [make(*[o[lane] if len(o) > 1 else o[0] for o in operands]) for lane in range(count)]
+
+
+_COMPUTE: dict[type[object], Callable[[Lanes, Any], Values]] = {
+    ops.ParamOp: Lanes.param_of,
+    ops.ConstantOp: Lanes.constant_of,
+    ops.IndexOp: Lanes.index_of,
+    ops.ScalarOp: Lanes.scalar_of,
+    ops.ToElementOp: Lanes.to_element_of,
+    ops.ToIndexOp: Lanes.to_index_of,
+    ops.AccessOp: Lanes.access_of,
+    ops.LoopOp: Lanes.loop_of,
+}
 
 
 def at_lane(values: Values, lane: int) -> SSAValue:
