@@ -72,6 +72,11 @@ def rules_of(level: str) -> tuple[Rule, ...]:
     return tuple(sorted((rule() for rule in {*_own_rules(level), *plugins}), key=lambda rule: rule.name))
 
 
+def decompositions() -> tuple[Rule, ...]:
+    """The rules that say what composite ops are made of; named `Decompose…`."""
+    return tuple(rule for rule in rules_of("graph") if rule.name.startswith("Decompose"))
+
+
 def all_rules() -> tuple[Rule, ...]:
     return tuple(rule for level in LEVELS for rule in rules_of(level))
 

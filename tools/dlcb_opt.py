@@ -32,6 +32,7 @@ from dlcb.tools.registry import full_universe
 
 if TYPE_CHECKING:
     from dlcb.lowering.dump import DumpFolder
+    from dlcb.tools.validation import Validator
 
 _CONTEXT: Final = 160
 """How many characters of a line an error shows."""
@@ -50,13 +51,20 @@ def _dump_folder(path: str) -> DumpFolder:
     return DumpFolder(path)
 
 
+def _validator() -> Validator:
+    from dlcb.tools.validation import Validator
+
+    return Validator()
+
+
 class PassWatcher:
-    """Checks, prints, dumps and times the module around each pass, as the arguments ask."""
+    """Checks, prints, dumps, times and evaluates the module around each pass, as the arguments ask."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._wanted: set[str] = set(args.print_ir_after)
         self._dump = _dump_folder(args.dump_dir) if args.dump_dir else None
+        self._validator = _validator() if args.validate else None
         self._text = ""
         self.seconds: list[tuple[str, float]] = []
 
@@ -67,6 +75,8 @@ class PassWatcher:
             self._dump.write("input", module)
         if "changed" in self._wanted:
             self._text = to_text(module, locations=False)
+        if self._validator is not None:
+            self._validator.begin(module)
 
     def run(self, module_pass: ModulePass, ctx: Context, module: ModuleOp) -> None:
         if self.seconds and self._args.print_between_passes:
@@ -79,6 +89,8 @@ class PassWatcher:
             print(f"Pass {module_pass.name} took {elapsed} seconds")
         self._check(module_pass, module)
         self._show(_short_name(module_pass), module)
+        if self._validator is not None:
+            self._validator.check(_short_name(module_pass), module)
 
     def _check(self, module_pass: ModulePass, module: ModuleOp) -> None:
         stage = _STAGE_OF_PASS.get(module_pass.name)
@@ -104,7 +116,13 @@ class PassWatcher:
         elif self._wanted & {name, f"dlcb-{name}", "all"}:
             _print_ir(name, to_text(module, locations=False))
 
-    def print_timing(self) -> None:
+    def end(self) -> None:
+        if self._args.timing:
+            self._print_timing()
+        if self._validator is not None:
+            print(f"validate: {self._validator.summary()}", file=sys.stderr)
+
+    def _print_timing(self) -> None:
         width = max((len(name) for name, _ in self.seconds), default=0)
         for name, seconds in self.seconds:
             print(f"{name:<{width}} {seconds * 1000:10.3f} ms", file=sys.stderr)
@@ -194,6 +212,11 @@ class DlcbOptMain(xDSLOptMain):
         group.add_argument(
             "--timing", action="store_true", help="print the milliseconds of each pass to the error stream"
         )
+        group.add_argument(
+            "--validate",
+            action="store_true",
+            help="evaluate on small random inputs before and after each pass; name the first that changes a result",
+        )
         group.add_argument("--traceback", action="store_true", help="show where in DLCB an error was raised")
 
     def setup_pipeline(self) -> None:
@@ -232,8 +255,7 @@ class DlcbOptMain(xDSLOptMain):
         self.watcher.begin(prog)
         for module_pass in self._passes(prog):
             self.watcher.run(module_pass, self.ctx, prog)
-        if self.args.timing:
-            self.watcher.print_timing()
+        self.watcher.end()
 
     def _passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         """The passes of -p, then the stages that remain when these have run."""
