@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
@@ -24,7 +24,7 @@ from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, vector_facts
 from dlcb.dialects.graph.structure import LaunchOp
-from dlcb.dialects.graph.types import Dim, StridedLayout, type_of
+from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
 from dlcb.passes.functions import functions
 from dlcb.passes.stages import mark_stage
 
@@ -64,7 +64,8 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
                     kernel, bindings = form.data["kernel"], form.data["bindings"]
                     assert isinstance(kernel, SymbolRefAttr)
                     assert isinstance(bindings, DictionaryAttr)
-                    numbers = {k: v.data if isinstance(v, IntAttr) else None for k, v in bindings.data.items()}
+                    dims = {k: dim_of_attr(v) for k, v in bindings.data.items()}
+                    numbers = {k: d if isinstance(d, int) else None for k, d in dims.items()}
                     found.setdefault(kernel.root_reference.data, []).append(Use(numbers, elements))
     return found
 

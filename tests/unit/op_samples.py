@@ -712,6 +712,29 @@ for inputs_, witness_, attributes_ in (
 ):
     sample("convolution", inputs_, witness_, note="transposed" if "transposed" in attributes_ else "", **attributes_)
 ONES = convolution([], (1, 1), (0, 0), (1, 1))[2]
+
+
+def convolution_relu(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, residual: torch.Tensor | None = None
+) -> torch.Tensor:
+    y = F.conv2d(x, w, b)
+    return F.relu(y if residual is None else y + residual)
+
+
+sample(
+    "convolution_relu",
+    [given("f32", 2, 3, N, 9), given("f32", 4, 3, 3, 3), given("f32", 4)],
+    convolution_relu,
+    note="plain",
+    **ONES,
+)
+sample(
+    "convolution_relu",
+    [given("f64", 2, 3, 5, 6), given("f64", 4, 3, 3, 3), given("f64", 4), given("f64", 2, 4, 3, 4)],
+    convolution_relu,
+    note="residual",
+    **ONES,
+)
 refused("convolution", [given("f32", 1, 3, 5, 5), given("f32", 4, 2, 3, 3)], (3, 2), **ONES)
 refused("convolution", [given("f32", 1, 3, 5, 5), given("f32", 4, 3, 3, 3), given("f32", 5)], (5, 4), **ONES)
 refused("convolution", [given("f32", 1, 3, 2, 5), given("f32", 4, 3, 3, 3)], (3, 2), **ONES)
