@@ -124,7 +124,6 @@ class Lanes:
     def scalar_of(self, op: ops.ScalarOp) -> Values:
         b, function = self.b, op.function.data
         operands = [self.values[a] for a in op.operands]
-        if function == "cast":
         kind = op.results[0].type
         if function == "cast":
             return each(lambda v: b.cast(v, kind), operands[0])
