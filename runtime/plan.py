@@ -7,7 +7,7 @@ every tensor of the program is a *place* in a root. Only the addresses of roots 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -106,10 +106,21 @@ class _PlanBuilder:
         self.arena = -1
         self.steps: list[Step] = []
         self.results: tuple[Place | int, ...] = ()
+        self.handlers: dict[str, Callable[..., None]] = {
+            "argument": self.on_argument,
+            "weight": self.on_weight,
+            "arena": self.on_arena,
+            "buffer": self.on_buffer,
+            "output": self.on_output,
+            "view": self.on_view,
+            "launch": self.on_launch,
+            "library": self.on_library,
+            "return": self.on_return,
+        }
 
     def build(self, events: Sequence[Event]) -> CallPlan:
-        for event in events:
-            getattr(self, f"on_{event[0]}")(*event[1:])
+        for kind, *details in events:
+            self.handlers[kind](*details)
         return CallPlan(tuple(self.roots), tuple(self.steps), self.releases(), self.results)
 
     def fail(self, what: str) -> InternalError:
@@ -146,8 +157,7 @@ class _PlanBuilder:
             self.places[slot] = Place(len(self.roots) - 1, element, 0, sizes, strides)
 
     def on_output(self, slot: int, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> None:
-        for value in (*sizes, *strides):
-            self.natural("a size or stride of an output", value)
+        self.natural("a size or stride of an output", min((*sizes, *strides), default=0))
         self.places[slot] = self.whole(Root("output", DTYPES[dtype], sizes, strides))
 
     def on_view(self, slot: int, source: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
@@ -159,11 +169,11 @@ class _PlanBuilder:
     ) -> None:
         if not 0 < blocks <= MAX_BLOCKS:
             raise self.fail(f"{kernel}: {blocks} blocks, expected 1 to {MAX_BLOCKS}")
-        packed = tuple((value, _BITS[type]) for value, type in integers)
+        packed = tuple([(value, _BITS[type]) for value, type in integers])
         for value, bits in packed:
             if not -(1 << bits - 1) <= value < 1 << bits - 1:
                 raise self.fail(f"{kernel}: the integer {value} does not fit {bits} bits")
-        self.steps.append(Launch(kernel, threads, blocks, tuple(self.places[t] for t in tensors), packed))
+        self.steps.append(Launch(kernel, threads, blocks, tuple([self.places[t] for t in tensors]), packed))
 
     def on_library(
         self,
@@ -174,7 +184,7 @@ class _PlanBuilder:
         options: Mapping[str, Any],
         dtype: str | None,
     ) -> None:
-        operands = tuple(self.places[t] for t in tensors)
+        operands = tuple([self.places[t] for t in tensors])
         into = None if out is None else self.places[out]
         element = None if dtype is None else DTYPES[dtype]
         result = None
@@ -202,8 +212,7 @@ class _PlanBuilder:
 
     def inside(self, place: Place) -> Place:
         root = self.roots[place.root]
-        for value in (place.offset, *place.sizes, *place.strides):
-            self.natural("an offset, size or stride of a tensor", value)
+        self.natural("an offset, size or stride of a tensor", min(place.offset, *place.sizes, *place.strides, 0))
         if root.kind == "result":
             return place
         end = place.offset + extent(place.sizes, place.strides)
@@ -239,4 +248,7 @@ def extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
     """How many elements lie between the first and the last one of a tensor, both counted; 0 of an empty one."""
     if 0 in sizes:
         return 0
-    return 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    last = 0
+    for size, stride in zip(sizes, strides, strict=True):
+        last += (size - 1) * stride
+    return last + 1
