@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests models live sanitize (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls models live sanitize (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests models live sanitize}
+parts=${*:-tests calls models live sanitize}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
 
 tests() { timeout 200 python3 -m pytest -q -p no:cacheprovider -c tests/pytest.ini -m gpu tests 2>&1 | tail -25; }
+
+calls() {
+  timeout 60 python3 -P -m dlcb.benchmarks.call_overhead &&
+    timeout 60 python3 -P -m dlcb.benchmarks.call_overhead --weights 100
+}
 
 models() {
   timeout 400 python3 -P -m dlcb.benchmarks.gpu --out "$out/models.json" --models resnet18,resnet50,bert_base --dtypes f32,f16
