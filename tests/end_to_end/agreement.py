@@ -15,10 +15,13 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
 from dlcb.frontend.retrace import retrace
 from dlcb.lowering.text_to_cpu import compile_cpu
+from dlcb.runtime.arguments import CallerArguments
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.cpu import CpuKernels
 from dlcb.runtime.memory import HostileAllocator
 from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.plan import CallPlan, build_plan
+from dlcb.runtime.program import compile_program
 
 KERNELS: dict[str, str] = {}
 """The kernels' text of every program compiled here, by that text's first user: at the end, all go through NVRTC."""
@@ -134,3 +137,13 @@ def sharing(arguments: Any, results: Any) -> list[Any]:
             strides = [s for s, n in zip(tensor.stride(), tensor.shape, strict=True) if n > 1]
             found.append((number, owner, tensor.data_ptr() - tensors[owner].data_ptr(), strides))
     return found
+
+
+def plan_of(model: CompiledModel, inputs: Any) -> CallPlan:
+    """What a call with these arguments does: its memory, launches and library calls."""
+    program = model.module.program
+    arguments = CallerArguments(program, model.module.device)
+    weights = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
+    flat = [leaf for leaf in private.flatten(inputs)[0] if isinstance(leaf, (Tensor, int))]
+    facts = arguments.facts(flat, [16] * len(weights), weights)
+    return build_plan(program, compile_program(program)(facts), facts)

@@ -1,4 +1,4 @@
-"""Small programs, each compiled once, against eager at many shapes: what is updated, what aliases, odd layouts, and every kind of op."""
+"""Small programs, each compiled once, against eager at many shapes: updates, aliases, odd layouts, ops of every kind."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ LAYOUTS: dict[str, Case] = {
     ),
     "size 1 broadcasts at run time": Case(
         arithmetic,
-        lambda n, m, k, l: (rand(n, m), rand(k, l)),
+        lambda n, m, k, j: (rand(n, m), rand(k, j)),
         [(3, 4, 3, 4), (1, 5, 2, 5), (2, 5, 1, 5), (2, 1, 2, 3), (2, 3, 1, 1), (0, 3, 1, 3), (1, 1, 0, 4)],
     ),
     "transposed, stepped": Case(of_any_layout, lambda n, m: (rand(m, n).t(), rand(2 * n, m)[::2])),
@@ -373,7 +373,9 @@ OPS: dict[str, Case] = {
     ),
     "embedding": Case(nn.Embedding(11, 5).eval(), lambda n, m: (whole(n, m, low=0, high=11),)),
     "indexing": Case(
-        indexes, lambda n, m, k: (rand(n, m), whole(k, low=0, high=n)), [(4, 3, 2), (6, 2, 5), (1, 1, 1), (3, 7, 4), (2, 2, 0)]
+        indexes,
+        lambda n, m, k: (rand(n, m), whole(k, low=0, high=n)),
+        [(4, 3, 2), (6, 2, 5), (1, 1, 1), (3, 7, 4), (2, 2, 0)],
     ),
     "attention": Case(attends, heads, LENGTHS),
     "attention by hand": Case(attends_by_hand, heads, LENGTHS, ("q.shape[3]", "k.shape[3]")),
