@@ -50,8 +50,8 @@ def load(path: str | Path, *, device: str | torch.device | None = None, graphs: 
     return runtime.load(path, _compile_cpu, device=device, graphs=graphs)
 
 
-def _compile_cpu(text: str) -> Path:
-    return importlib.import_module("dlcb.lowering.text_to_cpu").compile_cpu(text)
+def _compile_cpu(ir: str, name: str) -> Path:
+    return importlib.import_module("dlcb.lowering.ir_to_cpu").compile_ir(ir, name)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import torch
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
@@ -12,25 +12,29 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from dlcb.dialects._xdsl import to_text
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
-from dlcb.errors import UnsupportedError, UserError
+from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, Result, import_captured
 from dlcb.frontend.inputs import Dynamic
 from dlcb.frontend.records import Captured
+from dlcb.frontend.reference import ReferenceModel, ReferenceProgram
+from dlcb.frontend.retrace import retrace
 from dlcb.frontend.torch_private import flatten
 from dlcb.lowering.cuda_to_text import cuda_unit
-from dlcb.lowering.lower import Lowered, lower
+from dlcb.lowering.lower import Lowered, context, lower
+from dlcb.lowering.pipeline import run
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.lowering.text_to_cubin import compile_cubin
 from dlcb.passes.solve import DIMENSIONS, PINNED
 from dlcb.passes.stages import Stage
 from dlcb.runtime.artifact import Artifact
-from dlcb.runtime.compiled import CompiledModel, Interface, Report, kernels_for, parameter_names
+from dlcb.runtime.compiled import KERNEL_STAGE, CompiledModel, Interface, Report, kernels_for, parameter_names
 from dlcb.runtime.cuda import arch_of
 from dlcb.runtime.structure import structure_of
 
 TORCH_RANGE = ("2.11", "2.16")
-Target = Literal["cuda", "cpu"]
+Target = Literal["cuda", "cpu", "reference"]
+TARGETS: tuple[str, ...] = get_args(Target)
 
 
 def compile(
@@ -50,12 +54,13 @@ def compile(
     `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every size
     that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
     "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
-    again). `target`: "cuda" or "cpu"; by default where the example is. `keep_ir` keeps the printed IR of every stage,
-    `check` verifies every stage. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one
-    that DLCB does not compile.
+    again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
+    rule, slowly, on the CPU. `keep_ir` keeps the printed IR of every stage; `check` verifies every stage, and that the
+    program traced at the example's sizes is the one that was captured. Raises `UserError` for a program that eager
+    refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
-    args, kwargs = ((), dict(example_inputs)) if isinstance(example_inputs, Mapping) else (tuple(example_inputs), {})
+    args, kwargs = _arguments(example_inputs)
     device = _device(target, [*args, *kwargs.values()], model)
     seconds: dict[str, float] = {}
     began = time.perf_counter()
@@ -76,30 +81,31 @@ def compile(
         if stage.name == "coordinates":
             report.launches = _launches(current)
 
+    name = name or captured.name
+    interface = _interface(model, imported, args, kwargs)
+    make_record = _record_maker(captured)
+    artifact = Artifact(name, target or device.type, weights, {}, "", {}, kept, imported.weights, TORCH_RANGE)
+    report.seconds = seconds
+    if check:
+        _check_retrace(captured, model, args, kwargs)
+    if target == "reference":
+        seconds |= run(module, context(), until="simplify", check=check, observer=observe)
+        program = ReferenceProgram(module, name, imported.weights, weights == "frozen")
+        return ReferenceModel(artifact, program, interface, report, make_record)
     lowered = lower(module, check=check, observer=observe)
     seconds |= lowered.seconds
-    artifact = Artifact(
-        name or captured.name,
-        device.type,
-        weights,
-        {n: {**p, "name": name or captured.name} if n == "main" else p for n, p in lowered.programs.items()},
-        lowered.kernels,
-        {},
-        kept,
-        {n: w for n, w in imported.weights.items() if _is_bound(n, lowered)},
-        TORCH_RANGE,
-    )
+    artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
+    artifact.kernels = lowered.kernels
+    artifact.weights = {n: w for n, w in imported.weights.items() if _is_bound(n, lowered)}
     began = time.perf_counter()
     if device.type == "cuda":
         arch = arch_of(device)
         artifact.cubins = {arch: compile_cubin(lowered.kernels, arch).data}
-    kernels = kernels_for(artifact, device, compile_cpu)
+    else:
+        artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
+    kernels = kernels_for(artifact, device, lambda ir, name: compile_cpu(lowered.kernels))
     seconds["binary"] = time.perf_counter() - began
-    report.seconds = seconds
-    interface = _interface(model, imported, args, kwargs)
-    return CompiledModel(
-        artifact, kernels, device, interface, report, graphs=graphs, make_record=_record_maker(captured)
-    )
+    return CompiledModel(artifact, kernels, device, interface, report, graphs=graphs, make_record=make_record)
 
 
 def cuda_text(model: CompiledModel) -> str:
@@ -117,6 +123,24 @@ def _check_torch() -> None:
         )
 
 
+def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(example_inputs, Mapping):
+        return (), dict(cast("Mapping[str, Any]", example_inputs))
+    if isinstance(example_inputs, (tuple, list)):
+        return tuple(cast("Sequence[Any]", example_inputs)), {}
+    raise UserError(
+        f"example_inputs is a {type(example_inputs).__name__}; pass a tuple of positional arguments, (x,), or a dict"
+    )
+
+
+def _check_retrace(
+    captured: Captured, model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    found = retrace(captured, model, args, kwargs)
+    if found is not None:
+        raise InternalError(f"{captured.name}: traced at the example's sizes it is another program: {found}")
+
+
 def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]) -> torch.device:
     """Where the program runs: where its tensors are; a target that says otherwise is an error."""
     tensors = [v for v in flatten(list(values))[0] if isinstance(v, torch.Tensor)]
@@ -125,10 +149,13 @@ def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]
     devices = {t.device for t in tensors}
     if len(devices) > 1:
         raise UserError(f"the model and its inputs are on several devices: {', '.join(sorted(map(str, devices)))}")
-    device = devices.pop() if devices else torch.device(target or "cpu")
+    device = devices.pop() if devices else torch.device("cuda" if target == "cuda" else "cpu")
     if device.type not in ("cpu", "cuda"):
         raise UnsupportedError(f"tensors on {device}; DLCB compiles for cuda and cpu")
-    if target is not None and target != device.type:
+    if target not in (None, *TARGETS):
+        raise UserError(f"target is {target!r}, expected {', '.join(TARGETS)}")
+    where = "cpu" if target == "reference" else target
+    if where is not None and where != device.type:
         raise UserError(f"target {target!r}, but the model and its inputs are on {device}; move them first")
     return device
 

@@ -21,7 +21,11 @@ from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.session import Limits
 from dlcb.runtime.structure import Builder, RecordMaker, Structure, builder, check_structure, flatten_like, is_flat
 
-CompileCpu = Callable[[str], Path]
+CompileCpu = Callable[[str, str], Path]
+"""The shared library of the kernels in printed IR, and the name of the module for errors."""
+
+KERNEL_STAGE = "host"
+"""The stage whose IR holds a module's kernels for good."""
 
 
 @dataclass
@@ -98,11 +102,7 @@ class CompiledModel:
         limits: Limits | None = None,
         make_record: RecordMaker | None = None,
     ) -> None:
-        self._artifact = artifact
-        self._interface = interface
-        self._report = report
-        self._is_flat = is_flat(interface.structure) and all(i[0] == "argument" for i in interface.inputs)
-        self._results = builder(interface.result_structure, map(_result_maker, interface.outputs), make_record)
+        self._describe(artifact, interface, report, make_record)
         self.module = CompiledModule(
             artifact.programs["main"],
             kernels,
@@ -113,6 +113,15 @@ class CompiledModel:
             graphs=graphs,
             limits=limits,
         )
+
+    def _describe(
+        self, artifact: Artifact, interface: Interface, report: Report, make_record: RecordMaker | None
+    ) -> None:
+        self._artifact = artifact
+        self._interface = interface
+        self._report = report
+        self._is_flat = is_flat(interface.structure) and all(i[0] == "argument" for i in interface.inputs)
+        self._results = builder(interface.result_structure, map(_result_maker, interface.outputs), make_record)
 
     @property
     def name(self) -> str:
@@ -218,7 +227,7 @@ def load(
     graphs: bool = True,
     limits: Limits | None = None,
 ) -> CompiledModel:
-    """Read a `.dlcb` file. For the CPU target its text is compiled by `compile_cpu`."""
+    """Read a `.dlcb` file. For the CPU target its IR is compiled by `compile_cpu`."""
     artifact = load_artifact(Path(path))
     interface = Interface.from_json(artifact.extra.get("interface"), str(path))
     report = Report.from_json(artifact.extra.get("report"))
@@ -243,7 +252,9 @@ def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCp
         raise UserError(f"{artifact.name} was compiled for {artifact.target}, not for {device}")
     if artifact.target == "cuda":
         return CudaKernels(choose_cubin(artifact.cubins, arch_of(device)), device)
-    return CpuKernels(compile_cpu(artifact.kernels))
+    if KERNEL_STAGE not in artifact.ir:
+        raise UserError(f"{artifact.name}: the file has no IR of stage '{KERNEL_STAGE}', which the CPU target is made of")
+    return CpuKernels(compile_cpu(artifact.ir[KERNEL_STAGE], artifact.name))
 
 
 def parameter_names(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from dlcb.errors import UserError
+from dlcb.lowering.ir_to_cpu import compile_ir
 from dlcb.runtime import artifact as artifact_file
 from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
 from dlcb.runtime.compiled import Interface, load
@@ -93,13 +94,25 @@ def _interface() -> dict[str, Any]:
 
 def test_a_loaded_model_runs(tmp_path: Path) -> None:
     artifact = _artifact()
-    artifact.target, artifact.extra = "cpu", _interface()
+    artifact.target, artifact.extra, artifact.ir = "cpu", _interface(), {"host": "builtin.module {}"}
     save_artifact(artifact, tmp_path / "net.dlcb")
-    model = load(tmp_path / "net.dlcb", lambda text: _empty_library(tmp_path))
+    model = load(tmp_path / "net.dlcb", lambda ir, name: _empty_library(tmp_path))
     x = torch.randn(4, 2)
     (result,) = model(x)
     torch.testing.assert_close(result, x @ artifact.weights["w"])
     assert "1 ops" in model.explain()
+
+
+def test_for_the_cpu_target_the_ir_is_what_is_compiled(tmp_path: Path) -> None:
+    artifact = _artifact()
+    artifact.target, artifact.extra, artifact.ir = "cpu", _interface(), {}
+    save_artifact(artifact, tmp_path / "net.dlcb")
+    with pytest.raises(UserError, match="no IR of stage 'host'"):
+        load(tmp_path / "net.dlcb", lambda ir, name: _empty_library(tmp_path))
+    artifact.ir = {"host": "no module"}
+    save_artifact(artifact, tmp_path / "net.dlcb")
+    with pytest.raises(UserError, match="net: the kernels are no valid IR"):
+        load(tmp_path / "net.dlcb", compile_ir)
 
 
 def test_a_model_is_loaded_where_it_was_compiled_for(path: Path, tmp_path: Path) -> None:
@@ -107,7 +120,7 @@ def test_a_model_is_loaded_where_it_was_compiled_for(path: Path, tmp_path: Path)
     artifact.extra = _interface()
     save_artifact(artifact, path)
     with pytest.raises(UserError, match="net was compiled for cuda, not for cpu"):
-        load(path, lambda text: _empty_library(tmp_path), device="cpu")
+        load(path, lambda ir, name: _empty_library(tmp_path), device="cpu")
 
 
 _LOAD = """
