@@ -1,4 +1,4 @@
-"""Small programs, each compiled once, against eager at many shapes: updates, aliases, odd layouts, ops of every kind."""
+"""Small programs, each compiled once, against eager at many shapes: updates, aliases, layouts, ops of every kind."""
 
 from __future__ import annotations
 
