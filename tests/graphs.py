@@ -12,7 +12,7 @@ modules as one translation unit, equal kernels once, for a call of the C++ compi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from dlcb.lowering.pipeline import Observer
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.passes.stages import mark_stage
 from dlcb.runtime.cpu import CpuKernels
-from dlcb.runtime.memory import HostileAllocator
+from dlcb.runtime.memory import Allocator, HostileAllocator
 from dlcb.runtime.module import CompiledModule
 from dlcb.tests.unit.op_samples import DTYPE, OP, Maker, to_array
 
@@ -78,7 +78,7 @@ class Graph:
     def input(self, name: str, *dims: Dim, element: str = "f32", kind: str = "input") -> SSAValue:
         """An argument. In a system, a symbol is the size of the first argument that has it."""
         for axis, dim in enumerate(dims):
-            if isinstance(dim, str):
+            if isinstance(dim, str) and dim not in self.system.defines:
                 self.system.symbols.setdefault(dim, Source.size(name, axis))
         self.names.append(name)
         self.kinds.append(kind)
@@ -151,62 +151,90 @@ def main_of(module: ModuleOp) -> FuncOp:
 _KERNEL = re.compile(r"^DLCB_KERNEL\((\w+)", re.MULTILINE)
 
 
-class _Named:
-    """The kernels of one module, under the names that they have in the whole unit; else as the unit's kernels."""
+def kernel_texts(text: str) -> dict[str, str]:
+    """Each kernel's name → its text after the name."""
+    parts = _KERNEL.split(text)
+    return {name: rest.strip() for name, rest in zip(parts[1::2], parts[2::2], strict=True)}
 
-    def __init__(self, kernels: CpuKernels, names: dict[str, str]) -> None:
-        self.kernels = kernels
-        self.names = names
+
+@dataclass
+class _Rehearsal:
+    """Kernels that only note which of them are launched."""
+
+    launched: set[str] = field(default_factory=set[str])
 
     def function(self, name: str) -> Any:
-        return self.kernels.function(self.names[name])
+        return name
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.kernels, name)
+    def activate(self) -> None:
+        pass
+
+    def launcher(self, function: Any, *_: Any) -> Callable[[], None]:
+        self.launched.add(function)
+        return lambda: None
+
+
+@dataclass
+class _Named:
+    """The kernels of one module, under the names that they have in the whole unit."""
+
+    kernels: CpuKernels
+    names: dict[str, str]
+
+    def function(self, name: str) -> Any:
+        return name
+
+    def activate(self) -> None:
+        pass
+
+    def launcher(self, function: Any, *how: Any) -> Callable[[], None]:
+        return self.kernels.launcher(self.kernels.function(self.names[function]), *how)
 
 
 @dataclass
 class Batch:
-    """Lowered modules whose kernels share a translation unit."""
+    """Lowered modules whose kernels share a translation unit, which has the variants that rehearsed calls launch."""
 
     lowered: list[Lowered] = field(default_factory=list[Lowered])
     names: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     known: dict[str, str] = field(default_factory=dict[str, str])
     """The text of a kernel without its name → its name in the unit."""
+    needed: dict[str, None] = field(default_factory=dict[str, None])
     library: Path | None = None
 
     def add(self, module: ModuleOp, observer: Observer | None = None) -> int:
         """Lower the module with all checks; its number."""
         lowered = lower(module, check=True, observer=observer)
-        names: dict[str, str] = {}
-        starts = [m.start() for m in _KERNEL.finditer(lowered.kernels)]
-        for start, end in zip(starts, [*starts[1:], None], strict=False):
-            text = lowered.kernels[start:end].strip()
-            found = _KERNEL.match(text)
-            assert found is not None
-            rest = text[found.end() :]
-            names[found[1]] = self.known.setdefault(rest, f"u{len(self.known)}")
+        named = [(name, rest) for name, rest in kernel_texts(lowered.kernels).items()]
+        self.names.append({name: self.known.setdefault(rest, f"u{len(self.known)}") for name, rest in named})
         self.lowered.append(lowered)
-        self.names.append(names)
         return len(self.lowered) - 1
 
-    @property
-    def text(self) -> str:
-        return "\n\n".join(f"DLCB_KERNEL({name}{rest}" for rest, name in self.known.items()) + "\n"
+    def rehearse(self, number: int, calls: Sequence[Sequence[Any]]) -> None:
+        """Find out which kernels the calls launch."""
+        rehearsal = _Rehearsal()
+        compiled = self._compiled(number, rehearsal, Allocator())
+        for arguments in calls:
+            compiled(*[as_it_lies(a) if isinstance(a, Tensor) else a for a in arguments])
+        self.needed.update((self.names[number][name], None) for name in sorted(rehearsal.launched))
 
-    def module(self, number: int, order_seed: int = 0, weights: dict[str, Tensor] | None = None) -> CompiledModule:
-        """Ready to be called; outputs and arena are poisoned, and end at a guard page for odd seeds."""
+    def text(self, needed: Collection[str] | None = None) -> str:
+        """The kernels of the unit, all or some."""
+        chosen = [(name, rest) for rest, name in self.known.items() if needed is None or name in needed]
+        return "\n\n".join(f"DLCB_KERNEL({name}{rest}" for name, rest in chosen) + "\n"
+
+    def module(self, number: int, order_seed: int = 0) -> CompiledModule:
+        """Ready for the calls that were rehearsed; all memory is poisoned, and ends at a guard page for odd seeds."""
         if self.library is None:
-            self.library = compile_cpu(self.text)
+            self.library = compile_cpu(self.text(self.needed))
+        kernels = _Named(CpuKernels(self.library, order_seed), self.names[number])
+        return self._compiled(number, kernels, HostileAllocator(guard=order_seed % 2 == 1))
+
+    def _compiled(self, number: int, kernels: Any, allocator: Allocator) -> CompiledModule:
         programs = self.lowered[number].programs
-        return CompiledModule(
-            programs["main"],
-            _Named(CpuKernels(self.library, order_seed), self.names[number]),
-            torch.device("cpu"),
-            weights or {},
-            weights_program=programs.get("weights"),
-            allocator=HostileAllocator(guard=order_seed % 2 == 1),
-        )
+        weights = programs.get("weights")
+        cpu = torch.device("cpu")
+        return CompiledModule(programs["main"], kernels, cpu, {}, weights_program=weights, allocator=allocator)
 
 
 # --- inputs ---
