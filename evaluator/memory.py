@@ -27,7 +27,7 @@ def strides_of(tensor: TensorType, symbols: Symbols) -> tuple[tuple[int, ...], i
 
 def new_memory(tensor: TensorType, symbols: Symbols) -> Array:
     """Zeros, as many as reach from the base's start to the tensor's last element."""
-    sizes = symbols.numbers(tensor.dims)
+    sizes = symbols.sizes(tensor)
     strides, offset = strides_of(tensor, symbols)
     last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     length = 0 if 0 in sizes else offset + last + 1

@@ -33,6 +33,14 @@ class Symbols(ShapeScope):
     def numbers(self, dims: Sequence[Dim]) -> tuple[int, ...]:
         return tuple(map(self.number, dims))
 
+    def sizes(self, tensor: TensorType) -> tuple[int, ...]:
+        """The sizes of a tensor of this type; `UserError` where one is less than 0."""
+        sizes = self.numbers(tensor.dims)
+        for dim, size in zip(tensor.dims, sizes, strict=True):
+            if size < 0:
+                raise UserError(f"the size {dim} is {size}, less than 0")
+        return sizes
+
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
         a, b = evaluate(lhs, self.values), evaluate(rhs, self.values)
         if not REQUIREMENTS[kind](const(a), const(b)).value:
@@ -52,6 +60,7 @@ class Symbols(ShapeScope):
         for result, sizes in zip(op.results, op.infer(self), strict=True):
             for axis, (dim, size) in enumerate(zip(type_of(result).dims, sizes, strict=True)):
                 self.bind(dim, evaluate(size, self.values), f"{op.title}: size of dim {axis} of the result")
+            self.sizes(type_of(result))
 
 
 def bind_symbols(func: FuncOp, arguments: Mapping[str, Array | int], given: Mapping[str, int]) -> Symbols:

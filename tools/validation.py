@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter
 
@@ -18,7 +20,8 @@ _NOT_EVALUATED = ("dlcb.cuda.", "dlcb.host.")
 class Validator:
     """Compares the module after each pass with what it was before."""
 
-    def __init__(self) -> None:
+    def __init__(self, seeds: Sequence[int] = (0, 1, 2)) -> None:
+        self._seeds = seeds
         self._before: ModuleOp | None = None
         self._compared: list[str] = []
         self._left_out: list[str] = []
@@ -34,21 +37,20 @@ class Validator:
             self._left_out.append(name)
             return
         for function in sorted(functions_of(before) & functions_of(after)):
-            _compare(name, function, before, after)
+            self._compare(name, function, before, after)
         self._compared.append(name)
+
+    def _compare(self, name: str, function: str, before: ModuleOp, after: ModuleOp) -> None:
+        try:
+            difference = compare(before, after, function, self._seeds)
+        except DlcbError as error:
+            raise type(error)(f"--validate {name}, @{function}: {error}") from error
+        if difference is not None:
+            raise InternalError(f"{name} changes what @{function} computes: {difference}")
 
     def summary(self) -> str:
         text = f"same answers after {', '.join(self._compared) or 'no pass'}"
         return f"{text}; not evaluated: {', '.join(self._left_out)}" if self._left_out else text
-
-
-def _compare(name: str, function: str, before: ModuleOp, after: ModuleOp) -> None:
-    try:
-        difference = compare(before, after, function)
-    except DlcbError as error:
-        raise type(error)(f"--validate {name}, @{function}: {error}") from error
-    if difference is not None:
-        raise InternalError(f"{name} changes what @{function} computes: {difference}")
 
 
 def evaluable(module: ModuleOp) -> ModuleOp | None:
