@@ -63,9 +63,22 @@ def kernel_forms(kernel: KernelOp, sizes: DefinedSizes, general: bool = False) -
             assumed.append(layout)
     anyhow = Form(kernel_rows(kernel, sizes, given, general), const(1))
     when = logical_and(*conditions) if len(conditions) > 1 else conditions[0] if conditions else const(1)
-    if when.is_const:
+    if when.is_const or not _gains(anyhow.rows, [i for i, a in enumerate(assumed) if a is not given[i]]):
         return [anyhow]
     return [Form(kernel_rows(kernel, sizes, assumed, general), when), anyhow]
+
+
+def _gains(rows: KernelRows, buffers: Sequence[int]) -> bool:
+    """Is it worth a form that these buffers lie dense? Not where a whole row reads one element of each."""
+    outer = len(rows.outer)
+    for row in rows.rows:
+        if row[0] == "loop":
+            return True
+        if row[0] in ("access", "store"):
+            buffer, strides = row[1:3] if row[0] == "access" else row[2:4]
+            if buffer in buffers and (not rows.row or any(s != 0 for s in strides[outer:])):
+                return True
+    return False
 
 
 def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes) -> Expr:

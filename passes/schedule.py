@@ -1,9 +1,10 @@
 """Decide how each kernel runs: a list of variants, best first; the host program takes the first whose conditions hold.
 
 * no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
-  then again the widest and 1 with 64 bits. What the literal sizes of all launches rule out is left out.
+  then with 64 bits (1 only, where there are several axes). What the sizes of all launches rule out is left out.
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
-  registers; a loop that reads again for the longest.
+  registers; a loop that reads again for the longest, for those that need 64 bits, and where nothing but an address
+  that is not aligned forbids vectors.
 * a row across memory (a column): one thread walks it, neighbours walk neighbouring columns.
 
 The choice is made here and only here.
@@ -25,7 +26,9 @@ from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, vector_facts
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
-from dlcb.passes.functions import functions
+from dlcb.dialects.shape.expr import Expr, const
+from dlcb.passes.functions import functions, system_of
+from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 
 FLAT_THREADS = 256
@@ -39,14 +42,22 @@ MAX_ITEMS = 32
 
 @dataclass(frozen=True)
 class Use:
-    """One launch of a kernel: the numbers its parameters are bound to, and the elements of its largest buffer; None
-    where only a call tells."""
+    """One launch of a kernel: what its parameters are bound to, and the elements of its largest buffer; None where only
+    a call tells."""
 
-    numbers: Mapping[str, int | None]
+    bound: Mapping[str, Expr]
     elements: int | None
 
     def value(self, dim: Dim) -> int | None:
-        return dim if isinstance(dim, int) else self.numbers.get(dim)
+        if isinstance(dim, int):
+            return dim
+        expr = self.bound.get(dim)
+        return None if expr is None else expr.value
+
+    def is_multiple(self, dim: Dim, of: int) -> bool:
+        """Is it a multiple whatever the sizes of a call are?"""
+        expr = const(dim) if isinstance(dim, int) else self.bound.get(dim)
+        return of == 1 or (expr is not None and all(coefficient % of == 0 for coefficient, _ in expr.terms))
 
 
 UNKNOWN = Use({}, 0)
@@ -57,6 +68,7 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
     """The launches of each kernel."""
     found: dict[str, list[Use]] = {}
     for func in functions(module):
+        sizes = DefinedSizes.from_system(system_of(func))
         for launch in func.body.block.ops:
             if isinstance(launch, LaunchOp):
                 elements = _largest([*launch.operands, *launch.results])
@@ -64,9 +76,8 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
                     kernel, bindings = form.data["kernel"], form.data["bindings"]
                     assert isinstance(kernel, SymbolRefAttr)
                     assert isinstance(bindings, DictionaryAttr)
-                    dims = {k: dim_of_attr(v) for k, v in bindings.data.items()}
-                    numbers = {k: d if isinstance(d, int) else None for k, d in dims.items()}
-                    found.setdefault(kernel.root_reference.data, []).append(Use(numbers, elements))
+                    bound = {k: sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
+                    found.setdefault(kernel.root_reference.data, []).append(Use(bound, elements))
     return found
 
 
@@ -81,27 +92,22 @@ def _largest(values: Iterable[SSAValue]) -> int | None:
     return most
 
 
-def widths(kernel: KernelOp, facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
+def widths(facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
     """Vector widths worth having, widest first: those that the sizes of a launch may allow, and 1."""
-    if facts.widest == 1:
-        return [1]
-    if len(kernel.outer.dims) <= 1 or not facts.divisible:
-        return [facts.widest, 1]  # nothing but the address decides
     powers = [facts.widest >> i for i in range(facts.widest.bit_length())]
     wanted = {1}
     for use in uses or [UNKNOWN]:
-        sizes = [use.value(d) for d in facts.divisible]
-        known = [s for s in sizes if s is not None]
-        if len(known) != len(sizes):
-            return powers
-        wanted.add(next(v for v in powers if all(s % v == 0 for s in known)))
+        proved = next(v for v in powers if all(use.is_multiple(d, v) for d in facts.divisible))
+        literal = all(use.value(d) is not None for d in facts.divisible)
+        wanted.update((proved,) if literal else powers[: powers.index(proved) + 1])
     return sorted(wanted, reverse=True)
 
 
 def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
-    vectors = widths(kernel, vector_facts(kernel), uses)
+    vectors = widths(vector_facts(kernel), uses)
     short = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 32) for v in vectors]
-    long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in dict.fromkeys((vectors[0], 1))]
+    one_axis = len(kernel.outer.dims) <= 1
+    long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in (vectors if one_axis else [1])]
     return short + long if needs_wide(kernel, uses) else short
 
 
@@ -140,14 +146,14 @@ def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     facts = vector_facts(kernel)
     if facts.strided:
         return [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
-    vectors = [facts.widest, 1] if facts.widest > 1 else [1]
     row = kernel.row.dims
     length = prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None
-    found: list[ScheduleAttr] = []
-    for v in vectors:
-        found += _row_classes(length, v)
-    if wide:
-        found.append(ScheduleAttr.of("block", LONG_THREADS, 1, 0, "none", 64))
+    found = _row_classes(length, facts.widest)
+    if not all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible):
+        found += _row_classes(length, 1)
+    serves_all = ScheduleAttr.of("block", LONG_THREADS, 1, 0, "none", bits[-1])
+    if wide or facts.widest > 1 or length is None:
+        found = [s for s in found if s.items or s.vector > 1] + [serves_all]
     return found
 
 

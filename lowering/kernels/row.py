@@ -6,7 +6,7 @@ is costly (a load, an exponential) stays in registers where the schedule stages;
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.ir import OpResult, SSAValue
@@ -54,15 +54,33 @@ class RowPlan:
             s for s in stores if s.value in self.varying or any(d != 0 for d in s.strides.dims[row_axes:])
         ]
         self.once_stores = [s for s in stores if s not in self.row_stores]
+        self.wanted = [[r.src for r in group] for group in self.reductions]
+        """What each pass over the row is for; the last one stores."""
+        self.wanted.append([v for s in self.row_stores for v in s.operands])
         self.staged = self._staged()
+
+    def invariants(self, number: int, staged: bool) -> list[SSAValue]:
+        """What a pass needs at every item and is the same for all; `staged` says whether earlier passes keep values."""
+        body = self.kernel.body.block
+        found: dict[SSAValue, None] = {}
+        seen: set[SSAValue] = set()
+        pending = list(self.wanted[number])
+        while pending:
+            value = pending.pop()
+            if value in seen or not isinstance(value, OpResult) or value.op.parent is not body:
+                continue
+            seen.add(value)
+            if value not in self.varying:
+                found[value] = None
+            elif not staged or self.staged.get(value, number) >= number:
+                pending += _inputs(value.op)
+        return list(found)
 
     def _staged(self) -> dict[SSAValue, int]:
         """Values kept for later passes → the pass that computes them."""
         made: dict[SSAValue, int] = {}
         kept: dict[SSAValue, int] = {}
-        wanted = [[r.src for r in group] for group in self.reductions]
-        wanted.append([v for s in self.row_stores for v in s.operands if v in self.varying])
-        for number, roots in enumerate(wanted):
+        for number, roots in enumerate(self.wanted):
             pending = [v for v in roots if v in self.varying]
             seen: set[SSAValue] = set()
             while pending:
@@ -70,22 +88,21 @@ class RowPlan:
                 if value in seen or not isinstance(value, OpResult):
                     continue
                 seen.add(value)
-                if value in made and (_costly(value.op) or self._costly_sources(value) > 1):
+                if value in made and (_costly(value.op) or self._costly_sources(value, kept) > 1):
                     kept[value] = made[value]
                     continue
                 made.setdefault(value, number)
                 pending += [v for v in _inputs(value.op) if v in self.varying]
         return kept
 
-
-    def _costly_sources(self, value: SSAValue) -> int:
-        """How many costly values it is computed from: if more than one, it is cheaper to keep it than to keep them."""
+    def _costly_sources(self, value: SSAValue, kept: Container[SSAValue]) -> int:
+        """How many costly or kept values it is computed from: if more than one, it is cheaper to keep it than them."""
         found: set[SSAValue] = set()
         pending = [value]
         while pending:
             top = pending.pop()
             if isinstance(top, OpResult) and top in self.varying:
-                if _costly(top.op):
+                if _costly(top.op) or (top in kept and top is not value):
                     found.add(top)
                 else:
                     pending += _inputs(top.op)
@@ -187,19 +204,22 @@ class RowLowering:
         length = b.number(self.kernel.row.dims)
         first = b.mul(self.lane(), b.constant(v, b.idx))
         step = self.together() * v
+        outer = Lanes(self.kernel, b, self.outer_coords(), 1, self.given)
+        for value in self.plan.invariants(number, schedule.staged):
+            outer.get(value)
         if schedule.items == 0:
             with b.for_(first, length, b.constant(step, b.idx)) as k:
-                self._item(k, None, number, body)
+                self._item(k, None, number, body, outer)
             return
         with b.for_(0, schedule.items // v, 1, unroll=True) as group:
             k = b.add(first, b.mul(b.cast(group, b.idx), b.constant(step, b.idx)))
             with b.if_(b.lt(k, length)):
                 place = b.mul(group, b.constant(v, group.type)) if schedule.staged else None
-                self._item(k, place, number, body)
+                self._item(k, place, number, body, outer)
 
-    def _item(self, k: SSAValue, place: SSAValue | None, number: int, body: object) -> None:
+    def _item(self, k: SSAValue, place: SSAValue | None, number: int, body: object, outer: Lanes) -> None:
         b, v = self.b, self.schedule.vector
-        coords = self.outer_coords()
+        coords = dict(outer.values)
         sizes = self.kernel.row.dims
         if len(sizes) == 1:
             coords[self.row_axes[0]] = Neighbours(b, k, v) if v > 1 else [k]
