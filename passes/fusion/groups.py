@@ -143,12 +143,14 @@ class Partition:
         """Do the groups read and make few enough values in memory for one kernel, with `more` operands to come?"""
         ops = [op for group in groups for op in group.ops]
         at_most = sum(len(op.results) + sum(len(self.roots(o)) for o in op.operands) for op in ops) + more
-        return at_most <= limit or sum(map(self._buffers, groups)) + more <= limit
+        return at_most <= limit or self._buffers(ops) + more <= limit
 
-    def _buffers(self, group: Group) -> int:
-        """How many values in memory the group reads or makes, at most."""
-        read = {root for op in group.ops for operand in op.operands for root in self.roots(operand)}
-        return len(read) + sum(1 for r in group.results() if not self.users(r) <= set(group.ops))
+    def _buffers(self, ops: Sequence[GraphOp]) -> int:
+        """How many values in memory the ops together read or make."""
+        made = {r for op in ops for r in op.results}
+        read = {root for op in ops for operand in op.operands for root in self.roots(operand)}
+        inside = set(ops)
+        return len(read - made) + sum(1 for r in made if not self.users(r) <= inside)
 
     def _depend(self, group: Group, on: set[int]) -> None:
         fresh = on - group.before
