@@ -141,22 +141,33 @@ class _Search:
         why = dict.fromkeys(pinned - self._reasons.keys(), reason)
         best = self._example_plan(), self._example_sizes()
         freed: list[frozenset[str]] = []
-        aligned = self._equal_groups(by_axis=True)
-        for group in self._equal_groups():
-            smaller = [part for part in aligned if part < group]
-            for symbols in (group, *smaller, *(frozenset({name}) for name in sorted(group) if len(group) > 1)):
+        pending, progress = self._parts(), True
+        while pending and progress:  # a size that must be below another one can only follow it
+            progress, pending, tried = False, [], pending
+            for symbols in tried:
                 if not symbols <= pinned:
                     continue
                 try:
                     best = self._freed(pinned - symbols, (*freed, symbols))
                 except _Refusal as refusal:
                     why |= dict.fromkeys(symbols, refusal.reason)
+                    pending.append(symbols)
                 else:
                     pinned -= symbols
                     freed.append(symbols)
+                    progress = True
         for symbol in sorted(pinned - self._reasons.keys()):
             self._pin(frozenset({symbol}), why[symbol])
         return best
+
+    def _parts(self) -> list[frozenset[str]]:
+        """Which sizes to free together: those equal in the example, then those of one axis, then each alone."""
+        aligned = self._equal_groups(by_axis=True)
+        parts: list[frozenset[str]] = []
+        for group in self._equal_groups():
+            parts += [group, *(part for part in aligned if part < group)]
+            parts += [frozenset({name}) for name in sorted(group) if len(group) > 1]
+        return list(dict.fromkeys(parts))
 
     def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> tuple[Plan, Run]:
         try:

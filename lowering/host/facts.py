@@ -72,8 +72,11 @@ class Facts:
 
     def _check(self, require: Require) -> None:
         lhs, rhs = self.describe(require.lhs), self.describe(require.rhs, 1)
-        texts = _TEXTS_OF_LITERALS if require.lhs.is_const else _TEXTS
-        text = texts.get(require.kind, "{lhs} but {rhs}").format(lhs=lhs, rhs=rhs)
+        if require.lhs.is_const:
+            text = _TEXTS_FROM_LITERALS.get(require.kind, "{lhs} but {rhs}")
+        else:
+            text = (_TEXTS_TO_LITERALS if require.rhs.is_const else _TEXTS).get(require.kind, "{lhs} but {rhs}")
+        text = text.format(lhs=lhs, rhs=rhs)
         self.builder.check(require.condition, f"{text}{_because(require.text)}", [require.lhs, require.rhs])
 
     def describe(self, expr: Expr, number: int = 0) -> str:
@@ -94,7 +97,8 @@ _TEXTS = {
     "le": "{lhs} but must be at most {rhs}",
     "divides": "{rhs} but must be divisible by {lhs}",
 }
-_TEXTS_OF_LITERALS = {
+_TEXTS_TO_LITERALS = {**_TEXTS, "eq": "{lhs} but must be {rhs}", "ne": "{lhs} but must not be {rhs}"}
+_TEXTS_FROM_LITERALS = {
     "eq": "{rhs} but must be {lhs}",
     "ne": "{rhs} but must not be {lhs}",
     "lt": "{rhs} but must be more than {lhs}",
