@@ -216,6 +216,7 @@ class Batch:
         compiled = self._compiled(number, rehearsal, Allocator())
         for arguments in calls:
             compiled(*[as_it_lies(a) if isinstance(a, Tensor) else a for a in arguments])
+        self.library = None
         self.needed.update((self.names[number][name], None) for name in sorted(rehearsal.launched))
 
     def text(self, needed: Collection[str] | None = None) -> str:
