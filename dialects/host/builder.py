@@ -67,6 +67,7 @@ class HostBuilder:
         self._block = Block()
         self._made: dict[object, SSAValue] = {}
         self._literals: dict[int, int] = {}
+        self._checked: set[SSAValue] = set()
         """What is known of values, by their identity: hashing a value costs a call."""
 
     # --- integers
@@ -229,9 +230,10 @@ class HostBuilder:
     # --- work
 
     def check(self, condition: Integer, text: str, values: Sequence[Integer] = ()) -> None:
-        """Fail with the text unless the condition holds; nothing where it is known to hold."""
+        """Fail with the text unless the condition holds; nothing where it is known to hold, or was checked before."""
         truth = self.truth_value(condition)
-        if not self._literals.get(id(truth)):
+        if not self._literals.get(id(truth)) and truth not in self._checked:
+            self._checked.add(truth)
             properties: dict[str, Attribute] = {"text": StringAttr(text)}
             operands = [truth, *(self.index_value(v) for v in values)]
             append_op(self._block, CheckOp.create(operands=operands, properties=properties))

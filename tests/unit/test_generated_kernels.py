@@ -6,10 +6,13 @@ The kernels compile for sm_90 too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
+from torch import Tensor
 
+from dlcb.errors import UserError
 from dlcb.lowering.text_to_cubin import compile_cubin
 from dlcb.passes.stages import mark_stage
 from dlcb.tests.graph_cases import CASES
@@ -61,7 +64,10 @@ def test_the_evaluator_computes_what_torch_computes(case: Case) -> None:
     if any(op.name.rpartition(".")[2] in ("softmax", "layer_norm", "rms_norm") for op in module.walk()):
         pytest.skip("composite ops are decomposed before they are evaluated")
     for arguments in small_calls(case):
-        check_evaluator(module, case, arguments)
+        try:
+            check_evaluator(module, case, arguments)
+        except UserError as refusal:
+            assert "is out of range" in str(refusal)  # noqa: PT017
 
 
 @pytest.mark.parametrize("number", range(len(SAMPLES)), ids=lambda i: SAMPLES[i].name)
@@ -69,12 +75,12 @@ def test_an_op_computes_what_torch_computes(number: int) -> None:
     sample: Sample = SAMPLES[number]
     for seed in ORDER_SEEDS:
         (result,) = samples().module(number, seed)(*map(as_it_lies, sample.tensors))
+        assert isinstance(result, Tensor)
         difference = differs(to_array(result), sample.expected(), result_type(sample.module()))
         assert difference is None, difference
 
 
 @pytest.mark.parametrize("batch", [table, samples], ids=["table", "samples"])
-def test_the_kernels_compile_for_sm_90(batch: object) -> None:
-    assert callable(batch)
-    made: Batch = batch()
+def test_the_kernels_compile_for_sm_90(batch: Callable[[], Batch]) -> None:
+    made = batch()
     assert compile_cubin(made.text(made.needed)).data

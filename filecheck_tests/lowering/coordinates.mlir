@@ -1,0 +1,65 @@
+// RUN: dlcb-opt %s -p dlcb-collect,dlcb-solve,dlcb-simplify,dlcb-strides,dlcb-fuse,dlcb-coordinates --split-input-file | filecheck %s
+
+// Two forms: a contiguous input merges all axes, any other one has its strides as parameters.
+// CHECK: dlcb.graph.launch(%x) {forms = [{kernel = @k0_exp, when = "c1", bindings = {p0 = "d0"}}, {kernel = @k1_exp, when = #builtin.int<1>, bindings = {p0 = "n", p1 = "m", p2 = "x_s0", p3 = "x_s1"}}]}
+// CHECK: dlcb.coord.kernel @k0_exp params [p0] outer [p0] row []
+// CHECK-NEXT: dlcb.coord.access %0 at <[1]>
+// CHECK: dlcb.coord.store {{.*}} at <[1]>
+// CHECK: dlcb.coord.kernel @k1_exp params [p0, p1, p2, p3] outer [p0, p1] row []
+// CHECK-NEXT: dlcb.coord.access %0 at <[p2, p3]>
+// CHECK: dlcb.coord.store {{.*}} at <[p1, 1]>
+dlcb.graph.func @forms(%x: tensor<[n, m], f32> input "x") {
+  %r = dlcb.graph.exp %x : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, m], f32>
+}
+
+// -----
+
+// Equal kernels are one, whatever their sizes are called.
+// CHECK: dlcb.graph.launch(%x) {forms = [{kernel = @k0_exp{{.*}}bindings = {p0 = "n"}}
+// CHECK: dlcb.graph.launch(%y) {forms = [{kernel = @k0_exp{{.*}}bindings = {p0 = "m"}}
+// CHECK: dlcb.coord.kernel @k0_exp
+// CHECK: dlcb.coord.kernel @k1_exp
+// CHECK-NOT: @k2
+dlcb.graph.func @equal(%x: tensor<[n], f32> input "x", %y: tensor<[m], f32> input "y") {
+  %a = dlcb.graph.exp %x : (tensor<[n], f32>) -> tensor<[n], f32>
+  %b = dlcb.graph.exp %y : (tensor<[m], f32>) -> tensor<[m], f32>
+  dlcb.graph.return %a, %b : !dlcb.graph.tensor<[n], f32>, !dlcb.graph.tensor<[m], f32>
+}
+
+// -----
+
+// A padded element is read where it is in range, else it is the fill value.
+// CHECK: dlcb.coord.kernel @k0_pad
+// CHECK: %[[AT:.*]] = dlcb.coord.index "add"
+// CHECK: %[[LOW:.*]] = dlcb.coord.index "le" %{{.*}}, %[[AT]]
+// CHECK: %[[HIGH:.*]] = dlcb.coord.index "lt" %[[AT]], %{{.*}}
+// CHECK: %[[IN:.*]] = dlcb.coord.index "and" %[[LOW]], %[[HIGH]]
+// CHECK: dlcb.coord.access %0 at <[1]> plus %{{.*}} if %[[IN]] else
+// CHECK: dlcb.coord.scalar "select"
+dlcb.graph.func @pad(%x: tensor<[n], f32> input "x") {
+  %r = dlcb.graph.pad %x {low = #dlcb.graph.dims<[2]>, high = #dlcb.graph.dims<[1]>, value = 0.5 : f64} : (tensor<[n], f32>) -> tensor<[d0], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[d0], f32>
+}
+
+// -----
+
+// Splitting a dim needs no division where the parts are the axes.
+// CHECK: dlcb.coord.kernel
+// CHECK-NOT: floordiv
+// CHECK-NOT: "mod"
+dlcb.graph.func @split(%x: tensor<[n, 8], f32> input "x", %b: tensor<[4], f32> input "b") {
+  %s = dlcb.graph.reshape %x {shape = #dlcb.graph.dims<[n, 2, 4]>} : (tensor<[n, 8], f32>) -> tensor<[n, 2, 4], f32>
+  %r = dlcb.graph.add %s, %b : (tensor<[n, 2, 4], f32>, tensor<[4], f32>) -> tensor<[n, 2, 4], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, 2, 4], f32>
+}
+
+// -----
+
+// A number that is no coordinate may need more than 32 bits.
+// CHECK: dlcb.coord.kernel @k0_{{.*}} params [p0, p1] outer [p0] row [] ({{.*}}) at ({{.*}}) numbers [p1] {
+dlcb.graph.func @number(%x: tensor<[n], i64> input "x", %k: index int "k") {
+  %s = dlcb.graph.size {dim = #dlcb.graph.dims<[k]>, shape = #dlcb.graph.dims<[]>} : () -> tensor<[], i64>
+  %r = dlcb.graph.mul %x, %s : (tensor<[n], i64>, tensor<[], i64>) -> tensor<[n], i64>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n], i64>
+}

@@ -1,0 +1,56 @@
+// RUN: dlcb-opt %s -p dlcb-cuda --split-input-file | filecheck %s
+
+// Whole vectors, then the rest one by one.
+// CHECK: dlcb.cuda.kernel @flat_v4(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>, %p0: i32) threads 256
+// CHECK-SAME: dlcb.integers = ["value p0 1"]
+// CHECK: dlcb.cuda.load_vector
+// CHECK: dlcb.cuda.store_vector
+// CHECK: dlcb.cuda.for
+// CHECK: dlcb.cuda.load
+// CHECK: dlcb.cuda.store
+dlcb.coord.kernel @flat params [p0] outer [p0] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 4, items = 4, stage = none, index = 32>] {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Division by a runtime size is by constants of the host program.
+// CHECK: dlcb.cuda.kernel @two_v1(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>
+// CHECK-SAME: "mul p1 1", "shift p1 1"
+// CHECK: dlcb.cuda.magic_div
+// CHECK-NOT: floordiv
+dlcb.coord.kernel @two params [p0, p1, p2] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 1, stage = none, index = 32>] {
+  %v = dlcb.coord.access %x at <[p2, 1]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// An index from data that does not fit into 32 bits stays out of range.
+// CHECK: dlcb.cuda.kernel @take_v1
+// CHECK: dlcb.cuda.scalar maximum %{{.*}} : i64
+// CHECK: dlcb.cuda.scalar minimum %{{.*}} : i64
+// CHECK: dlcb.cuda.scalar cast
+// CHECK: dlcb.cuda.load_if
+dlcb.coord.kernel @take params [p0, p1] outer [p0] row [] (%x: !dlcb.coord.buffer<f32>, %n: !dlcb.coord.buffer<i64>, %o: !dlcb.coord.buffer<f32>) at (%i) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 1, stage = none, index = 32>] {
+  %a = dlcb.coord.access %n at <[1]> : !dlcb.coord.buffer<i64> -> i64
+  %at = dlcb.coord.to_index %a : i64
+  %size = dlcb.coord.param "p1"
+  %in = dlcb.coord.index "lt" %at, %size
+  %zero = dlcb.coord.constant 0.0 : f32 : f32
+  %v = dlcb.coord.access %x at <[0]> plus %at if %in else %zero : f32 : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Threads of a warp combine by shuffles, warps of a block through shared memory, behind a barrier.
+// CHECK: dlcb.cuda.kernel @sum_block4_v1
+// CHECK: dlcb.cuda.shuffle_xor
+// CHECK: dlcb.cuda.barrier
+dlcb.coord.kernel @sum params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [#dlcb.coord.schedule<row = block, threads = 128, vector = 1, items = 4, stage = registers, index = 32>] {
+  %v = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}

@@ -1,0 +1,81 @@
+// RUN: dlcb-opt %s -p dlcb-collect,dlcb-solve,dlcb-simplify,dlcb-strides --split-input-file | filecheck %s
+
+// An input may lie anyhow; what is computed is dense; a view that only kernels read has no layout.
+// CHECK: dlcb.shape.symbol "x_s0" stride "x" 0
+// CHECK: dlcb.graph.func @anyhow(%x: tensor<[n, m], f32, strided<[x_s0, x_s1]>> input "x")
+// CHECK: dlcb.graph.permute %x {order = [1, 0]} : {{.*}} -> tensor<[m, n], f32>{{$}}
+// CHECK: dlcb.graph.exp {{.*}} -> tensor<[m, n], f32, dense<[0, 1]>>
+dlcb.graph.func @anyhow(%x: tensor<[n, m], f32> input "x") {
+  %t = dlcb.graph.permute %x {order = [1, 0]} : (tensor<[n, m], f32>) -> tensor<[m, n], f32>
+  %r = dlcb.graph.exp %t : (tensor<[m, n], f32>) -> tensor<[m, n], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[m, n], f32>
+}
+
+// -----
+
+// A view that the caller or a library routine needs is one.
+// CHECK: dlcb.graph.func @needed
+// CHECK: dlcb.graph.permute {{.*}} -> tensor<[m, n], f32, strided<[x_s1, x_s0]>>
+// CHECK: dlcb.graph.matmul {{.*}} -> tensor<[m, m], f32, dense<[0, 1]>>
+dlcb.graph.func @needed(%x: tensor<[n, m], f32> input "x") {
+  %t = dlcb.graph.permute %x {order = [1, 0]} : (tensor<[n, m], f32>) -> tensor<[m, n], f32>
+  %r = dlcb.graph.matmul %t, %x : (tensor<[m, n], f32>, tensor<[n, m], f32>) -> tensor<[m, m], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[m, m], f32>
+}
+
+// -----
+
+// A reshape that the strides do not allow as a view for every size is one of a copy.
+// CHECK: dlcb.graph.func @computed
+// CHECK: %[[C:.*]] = dlcb.graph.copy %x {{.*}} -> tensor<[n, m], f32, dense<[0, 1]>>
+// CHECK: dlcb.graph.reshape %[[C]] {{.*}} -> tensor<[d0], f32, strided<[1]>>
+dlcb.shape.system @computed {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %m = dlcb.shape.symbol "m" size "x" 1
+  %p = dlcb.shape.mul %n, %m
+  %d = dlcb.shape.define "d0" = %p
+}
+dlcb.graph.func @computed(%x: tensor<[n, m], f32> input "x") {
+  %r = dlcb.graph.reshape %x {shape = #dlcb.graph.dims<[d0]>} : (tensor<[n, m], f32>) -> tensor<[d0], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[d0], f32>
+}
+
+// -----
+
+// What is written into an argument lies as the argument does, and so do views of it.
+// CHECK: dlcb.graph.func @written
+// CHECK: %e = dlcb.graph.exp {{.*}} -> tensor<[n, m], f32, dense<[0, 1]>>
+// CHECK: %[[W:.*]] = dlcb.graph.insert %x, %e {{.*}} -> tensor<[n, m], f32, strided<[x_s0, x_s1]>>
+// CHECK: %[[T:.*]] = dlcb.graph.permute %[[W]] {{.*}} -> tensor<[m, n], f32, strided<[x_s1, x_s0]>>
+// CHECK: dlcb.graph.return %[[W]], %[[T]]
+dlcb.graph.func @written(%x: tensor<[n, m], f32> input "x") {
+  %e = dlcb.graph.exp %x : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  %t = dlcb.graph.permute %e {order = [1, 0]} : (tensor<[n, m], f32>) -> tensor<[m, n], f32>
+  dlcb.graph.return %e, %t : !dlcb.graph.tensor<[n, m], f32>, !dlcb.graph.tensor<[m, n], f32> {updates = [#builtin.int<0>], aliases = [[#builtin.int<0>, #builtin.int<0>]]}
+}
+
+// -----
+
+// A reader of the old value that comes after the writer reads a copy.
+// CHECK: dlcb.graph.func @late
+// CHECK: %[[C:.*]] = dlcb.graph.copy %x
+// CHECK-NEXT: %w = dlcb.graph.insert %x, %y
+// CHECK-NEXT: dlcb.graph.add %[[C]], %w
+dlcb.graph.func @late(%x: tensor<[n], f32> input "x", %y: tensor<[2], f32> input "y") {
+  %w = dlcb.graph.insert %x, %y {starts = #dlcb.graph.dims<[1]>, steps = #dlcb.graph.dims<[1]>} : (tensor<[n], f32>, tensor<[2], f32>) -> tensor<[n], f32>
+  %r = dlcb.graph.add %x, %w : (tensor<[n], f32>, tensor<[n], f32>) -> tensor<[n], f32>
+  dlcb.graph.return %w, %r : !dlcb.graph.tensor<[n], f32>, !dlcb.graph.tensor<[n], f32> {updates = [#builtin.int<0>]}
+}
+
+// -----
+
+// A chain with a half-precision convolution lies channels-last; what is returned is contiguous.
+// CHECK: dlcb.graph.func @channels_last
+// CHECK: dlcb.graph.copy %x {{.*}} -> tensor<[n, 8, h, w], f16, dense<[0, 2, 3, 1]>>
+// CHECK: dlcb.graph.convolution {{.*}} -> tensor<[n, 4, h, w], f16, dense<[0, 2, 3, 1]>>
+// CHECK: dlcb.graph.return %{{.*}} : !dlcb.graph.tensor<[n, 4, h, w], f16, dense<[0, 1, 2, 3]>>
+dlcb.graph.func @channels_last(%x: tensor<[n, 8, h, w], f16> input "x", %k: tensor<[4, 8, 1, 1], f16> input "k") {
+  %y = dlcb.graph.convolution %x, %k {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 8, h, w], f16>, tensor<[4, 8, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
+  %r = dlcb.graph.exp %y : (tensor<[n, 4, h, w], f16>) -> tensor<[n, 4, h, w], f16>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4, h, w], f16>
+}
