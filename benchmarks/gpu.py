@@ -133,7 +133,9 @@ def main() -> int:
     parser.add_argument("--no-time", dest="time", action="store_false")
     parser.add_argument("--torch-compile", action="store_true")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="launch plainly, without CUDA graphs")
-    parser.add_argument("--math-attention", action="store_true", help="no vendor attention kernels (racecheck fails on them)")
+    parser.add_argument(
+        "--math-attention", action="store_true", help="no vendor attention kernels (racecheck fails on them)"
+    )
     options = parser.parse_args()
     if options.math_attention:
         torch.backends.cuda.enable_flash_sdp(False)

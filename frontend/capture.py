@@ -143,7 +143,7 @@ class _Search:
         freed: list[frozenset[str]] = []
         pending, progress = self._parts(), True
         while pending and progress:  # a size that must be below another one can only follow it
-            progress, pending, tried = False, [], pending
+            progress, pending, tried = False, list[frozenset[str]](), pending
             for symbols in tried:
                 if not symbols <= pinned:
                     continue

@@ -127,4 +127,4 @@ def _array(tensor: Tensor) -> Array:
 
 
 def _tensor(array: Array, dtype: torch.dtype) -> Tensor:
-    return torch.from_numpy(array).to(dtype)
+    return torch.from_numpy(array).to(dtype)  # pyright: ignore[reportUnknownMemberType]: numpy's own type is unknown

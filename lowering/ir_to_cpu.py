@@ -1,7 +1,7 @@
 """The kernels of a module's printed IR → a shared library: what loads an artifact for the CPU target.
 
-A file from elsewhere says what its kernels compute as IR; the text that runs on the host is printed anew from it, so that
-no C of a stranger's is compiled.
+A file from elsewhere says what its kernels compute as IR; the text that runs on the host is printed anew from it, so
+that no C of a stranger's is compiled.
 """
 
 from __future__ import annotations

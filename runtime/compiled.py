@@ -253,7 +253,9 @@ def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCp
     if artifact.target == "cuda":
         return CudaKernels(choose_cubin(artifact.cubins, arch_of(device)), device)
     if KERNEL_STAGE not in artifact.ir:
-        raise UserError(f"{artifact.name}: the file has no IR of stage '{KERNEL_STAGE}', which the CPU target is made of")
+        raise UserError(
+            f"{artifact.name}: the file has no IR of stage '{KERNEL_STAGE}', which the CPU target is made of"
+        )
     return CpuKernels(compile_cpu(artifact.ir[KERNEL_STAGE], artifact.name))
 
 

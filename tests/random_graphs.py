@@ -113,8 +113,7 @@ def _build_step(g: Graph, step: Step, args: list[SSAValue]) -> SSAValue:
             return g.take(*args, axis=data)
         case "max_pool" | "avg_pool":
             kernel, stride, padding, dilation = data
-            lists = {"kernel": [kernel], "stride": [stride], "padding": [padding], "dilation": [dilation]}
-            return g.op(step.kind, x, **lists)
+            return g.op(step.kind, x, kernel=[kernel], stride=[stride], padding=[padding], dilation=[dilation])
         case _:
             return g.op(step.kind, *args)
 

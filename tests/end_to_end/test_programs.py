@@ -241,7 +241,7 @@ def reductions(x: Tensor) -> tuple[Tensor, ...]:
 class Norms(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 4), nn.LayerNorm((4,), elementwise_affine=False))
+        self.layers = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 4), nn.LayerNorm([4], elementwise_affine=False))
         self.rms = nn.RMSNorm(4)
         self.group = nn.GroupNorm(2, 4)
 
@@ -283,7 +283,7 @@ def makes(x: Tensor) -> tuple[Tensor, ...]:
     return (
         torch.arange(n), torch.full((m, n), 2.0), torch.ones_like(x), torch.zeros(n, 3) + x.sum(),
         torch.arange(n)[:, None] < torch.arange(m)[None], torch.arange(2, m + 2, dtype=torch.float32),
-        torch.full((n,), n), torch.arange(m) * n,
+        torch.full((n,), n), torch.arange(m) * n, *torch.meshgrid(torch.arange(n), torch.arange(m), indexing="xy"),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from torch.nn import functional
 from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects.graph.composite import Composite
+from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import TensorType
 from dlcb.dialects.types import TYPE_NAME
@@ -20,7 +21,6 @@ from dlcb.evaluator.sizes import lookup
 from dlcb.passes.rule import Rule, rules_of
 from dlcb.passes.rule_examples import parse_example
 from dlcb.passes.simplify import simplify
-from dlcb.passes.weights import derived_weights
 
 SIZES = {"n": 4, "m": 5, "k": 3, "d": 15}
 TORCH = {"f16": torch.float16, "f32": torch.float32, "i1": torch.bool}
