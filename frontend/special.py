@@ -225,6 +225,17 @@ def _where(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     return trace.perform("where", torch.where, args, kwargs)
 
 
+def _meshgrid(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Views of its operands. The Python function asks itself by its own name, so its body can't be run instead."""
+    tensors = cast(Args, args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+    rank = len(tensors)
+    with trace:
+        sizes = [tensor.numel() for tensor in tensors]
+        grids = [t.reshape([1] * i + [-1] + [1] * (rank - i - 1)).expand(sizes) for i, t in enumerate(tensors)]
+        turned = rank > 1 and kwargs.get("indexing", "ij") == "xy"
+        return tuple(grid.transpose(0, 1) if turned else grid for grid in grids)
+
+
 _STATISTICS = "updates its running statistics; call .eval()"
 
 REFUSING: dict[str, Handler] = {
@@ -248,6 +259,7 @@ def make_handlers() -> Handlers:
         "tensor": _tensor,
         "as_tensor": _tensor,
         "asarray": _tensor,
+        "meshgrid": _meshgrid,
         **dict.fromkeys(NOT_RECORDED, ask),
         **dict.fromkeys(("stride", "is_contiguous", "storage_offset"), _ask_layout),
         **dict.fromkeys(CONVERSIONS, _convert),

@@ -24,7 +24,7 @@ from dlcb.frontend.tracker import Comparison, Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_SPECIAL_IN_PYTHON = frozenset({"__len__", "split"})
+_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid"})
 """Functions written in Python that are not run again but treated as if they were C functions."""
 
 _PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})

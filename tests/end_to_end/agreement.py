@@ -75,7 +75,8 @@ def agrees(program: Callable[..., Any], make: Make, sizes: Sequence[tuple[int, .
     assert set(fixed) == set(allow_pins), fixed
     for seed, case in enumerate(sizes):
         same_answers(program, model, make, case, seed)
-        assert retrace(captured, program, made(make, case, seed), {}) is None
+        if min(case) > 1:  # at other sizes `contiguous` may do nothing, `expand` may be the identity
+            assert retrace(captured, program, made(make, case, seed), {}) is None
     hostile(model, seed=3)
     for seed, case in enumerate(sizes[1:3]):
         same_answers(program, model, make, case, 10 + seed)

@@ -148,6 +148,8 @@ def test_tied_weights_are_one_weight() -> None:
 
 def test_buffers_that_the_program_updates() -> None:
     class Counter(nn.Module):
+        count: Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("count", torch.zeros(3))
