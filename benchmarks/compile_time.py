@@ -14,6 +14,7 @@ import argparse
 import datetime
 import gc
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -137,6 +138,7 @@ def main() -> None:
         about = {
             "date": datetime.date.today().isoformat(),
             "machine": options.machine,
+            "load_average": round(os.getloadavg()[0]),
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "budget_ms_a_node": BUDGET_MS_A_NODE,

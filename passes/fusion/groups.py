@@ -77,9 +77,9 @@ class Partition:
     def add(self, op: GraphOp, space: Space | None, in_place: bool = False) -> Group:
         group = Group(len(self._ancestors), [op], space, in_place)
         self.groups[group.id] = group
-        self._ancestors.append(0)
         self.unit_of[op] = group
-        self._depend(group, self.units_read(op))
+        group.before = self.units_read(op) - {group.id}
+        self._ancestors.append(self._with_ancestors(group.before))
         return group
 
     def join(self, op: GraphOp, group: Group) -> None:
@@ -157,15 +157,20 @@ class Partition:
         if not fresh:
             return
         group.before |= fresh
-        added = 0
-        for u in fresh:
-            added |= self._ancestors[u] | 1 << u
+        added = self._with_ancestors(fresh)
         if added & ~self._ancestors[group.id]:
             self._ancestors[group.id] |= added
             bit = 1 << group.id
             for unit in self.groups:
                 if self._ancestors[unit] & bit:
                     self._ancestors[unit] |= added
+
+    def _with_ancestors(self, units: set[int]) -> int:
+        """These units and all that come before them, as bits."""
+        found = 0
+        for unit in units:
+            found |= self._ancestors[unit] | 1 << unit
+        return found
 
     def in_order(self) -> list[Group]:
         """The units, each after all that come before it; else in program order."""
