@@ -62,7 +62,9 @@ def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: arg
     torch.manual_seed(1)
     original = case.build()
     model = copy.deepcopy(original).to(device, dtype)
-    reference = copy.deepcopy(original).double().to(device)
+    judges = torch.device("cpu") if options.eager_on_cpu else device
+    eager = copy.deepcopy(original).to(judges, dtype)
+    reference = copy.deepcopy(original).double().to(judges)
     example = to(case.inputs(case.example, torch.float32), device, dtype)
     began = time.perf_counter()
     compiled = dlcb.compile(model, example, weights=options.weights, graphs=options.graphs)
@@ -77,7 +79,7 @@ def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: arg
     inductor = torch.compile(model, dynamic=True) if options.torch_compile else None
     with torch.no_grad():
         for shape in case.shapes:
-            row = run_shape(case, shape, dtype, device, model, reference, compiled, inductor, options)
+            row = run_shape(case, shape, dtype, device, eager, reference, compiled, inductor, options)
             result["shapes"].append(row)
     return result
 
@@ -95,8 +97,9 @@ def run_shape(
 ) -> dict[str, Any]:
     plain = case.inputs(shape, torch.float32)
     inputs = to(plain, device, dtype)
-    ref = reference(**{k: v.to(device) for k, v in as_float64(inputs).items()})
-    eager = model(**inputs)
+    judges = next(reference.parameters()).device
+    ref = reference(**{k: v.to(judges) for k, v in as_float64(inputs).items()})
+    eager = model(**{k: v.to(judges) for k, v in inputs.items()})
     row: dict[str, Any] = {"shape": shape, "ok": True}
     for _ in range(3):  # plain launches, capture, replay
         verdicts = judge_all(compiled(**inputs), eager, ref)
@@ -133,9 +136,8 @@ def main() -> int:
     parser.add_argument("--no-time", dest="time", action="store_false")
     parser.add_argument("--torch-compile", action="store_true")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="launch plainly, without CUDA graphs")
-    parser.add_argument(
-        "--math-attention", action="store_true", help="no vendor attention kernels (racecheck fails on them)"
-    )
+    parser.add_argument("--math-attention", action="store_true", help="no vendor attention kernels")
+    parser.add_argument("--eager-on-cpu", action="store_true", help="nothing but DLCB on the GPU")
     options = parser.parse_args()
     if options.math_attention:
         torch.backends.cuda.enable_flash_sdp(False)
