@@ -21,7 +21,7 @@ from dlcb.lowering.disk_cache import DiskCache, cache_key
 
 _COMPILERS = ("c++", "g++", "clang++")
 _OPTIONS = (
-    "-std=c++17 -O2 -fno-fast-math -ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC -shared -w -x c++".split()
+    "-std=c++17 -O1 -fno-fast-math -ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC -shared -w -x c++".split()
 )
 
 
