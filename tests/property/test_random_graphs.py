@@ -1,7 +1,7 @@
 """Random graphs: the CPU target, the evaluator and torch agree.
 
-hypothesis draws the graphs; their kernels are compiled as one unit. `DLCB_RANDOM_GRAPHS=500` draws that many, and new ones
-each time.
+hypothesis draws the graphs; their kernels are compiled as one unit. `DLCB_RANDOM_GRAPHS=500` draws that many, and new
+ones each time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def draw(count: int) -> list[Program]:
         max_examples=count,
         phases=[Phase.generate],
         derandomize=ASKED is None,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )
     @given(programs())
     def collect(program: Program) -> None:
