@@ -11,8 +11,10 @@ modules as one translation unit, equal kernels once, for a call of the C++ compi
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ from dlcb.runtime.module import CompiledModule
 from dlcb.tests.unit.op_samples import DTYPE, OP, Maker, to_array
 
 ORDER_SEEDS = (0, 1, 7)
+CORES = os.cpu_count() or 1
 _DIMS = frozenset("shape starts steps low high start step dim".split())
 _TRUTH = frozenset(op.name.rpartition(".")[2] for op in OP.values() if issubclass(op, Comparison)) | {"isnan"}
 
@@ -178,7 +181,7 @@ class _Rehearsal:
 class _Named:
     """The kernels of one module, under the names that they have in the whole unit."""
 
-    kernels: CpuKernels
+    libraries: list[CpuKernels]
     names: dict[str, str]
 
     def function(self, name: str) -> Any:
@@ -188,19 +191,22 @@ class _Named:
         pass
 
     def launcher(self, function: Any, *how: Any) -> Callable[[], None]:
-        return self.kernels.launcher(self.kernels.function(self.names[function]), *how)
+        name = self.names[function]
+        library = self.libraries[int(name[1:]) % len(self.libraries)]
+        return library.launcher(library.function(name), *how)
 
 
 @dataclass
 class Batch:
-    """Lowered modules whose kernels share a translation unit, which has the variants that rehearsed calls launch."""
+    """Lowered modules whose kernels share a translation unit (on the CPU, one a core), of the variants that rehearsed
+    calls launch."""
 
     lowered: list[Lowered] = field(default_factory=list[Lowered])
     names: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     known: dict[str, str] = field(default_factory=dict[str, str])
     """The text of a kernel without its name → its name in the unit."""
     needed: dict[str, None] = field(default_factory=dict[str, None])
-    library: Path | None = None
+    libraries: list[Path] = field(default_factory=list[Path])
 
     def add(self, module: ModuleOp, observer: Observer | None = None) -> int:
         """Lower the module with all checks; its number."""
@@ -216,7 +222,7 @@ class Batch:
         compiled = self._compiled(number, rehearsal, Allocator())
         for arguments in calls:
             compiled(*[as_it_lies(a) if isinstance(a, Tensor) else a for a in arguments])
-        self.library = None
+        self.libraries = []
         self.needed.update((self.names[number][name], None) for name in sorted(rehearsal.launched))
 
     def text(self, needed: Collection[str] | None = None) -> str:
@@ -226,9 +232,11 @@ class Batch:
 
     def module(self, number: int, order_seed: int = 0) -> CompiledModule:
         """Ready for the calls that were rehearsed; all memory is poisoned, and ends at a guard page for odd seeds."""
-        if self.library is None:
-            self.library = compile_cpu(self.text(self.needed))
-        kernels = _Named(CpuKernels(self.library, order_seed), self.names[number])
+        if not self.libraries:
+            units = [[n for n in self.needed if int(n[1:]) % CORES == core] for core in range(CORES)]
+            with ThreadPoolExecutor(CORES) as pool:
+                self.libraries = list(pool.map(compile_cpu, map(self.text, units)))
+        kernels = _Named([CpuKernels(library, order_seed) for library in self.libraries], self.names[number])
         return self._compiled(number, kernels, HostileAllocator(guard=order_seed % 2 == 1))
 
     def _compiled(self, number: int, kernels: Any, allocator: Allocator) -> CompiledModule:

@@ -36,7 +36,7 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "minimum": torch.minimum,
 }
 REDUCE: dict[str, Callable[..., Tensor]] = {"mean": torch.mean, "amax": torch.amax, "amin": torch.amin}
-ONE = const(1)
+ZERO, ONE = const(0), const(1)
 
 
 @dataclass(frozen=True)
@@ -263,13 +263,13 @@ class _Drawn:
             return
         axes = tuple(sorted(self.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1, max_size=len(shape)))))
         keep = self.chance(2)
-        kind = self.pick(list(REDUCE))
+        kind = "mean" if any(shape[a] is ZERO for a in axes) else self.pick(list(REDUCE))
         self.empty = self.empty and kind == "mean"
         kept = tuple(ONE if i in axes else s for i, s in enumerate(shape) if keep or i not in axes)
         self.add(kind, [v], (axes, keep), kept, element)
 
     def _softmax(self, v: int, shape: Shape, element: str) -> None:
-        if shape:
+        if shape and ZERO not in shape:
             self.empty = False
             self.add("softmax", [v], self.draw(st.integers(0, len(shape) - 1)), shape, element)
 
@@ -309,7 +309,7 @@ class _Drawn:
     def _part(self, shape: Shape) -> tuple[Shape, Shape, tuple[int, ...]]:
         """A grid inside the shape."""
         starts, sizes, steps = [const(0)] * len(shape), list(shape), [1] * len(shape)
-        if shape:
+        if shape and ZERO not in shape:
             axis = self.draw(st.integers(0, len(shape) - 1))
             match self.draw(st.integers(0, 3)):
                 case 0:
@@ -358,13 +358,13 @@ class _Drawn:
 
     def _take(self, v: int, shape: Shape, element: str) -> None:
         indices = [i for i, (_, e) in enumerate(self.values) if e == "i64"]
-        if indices and 0 < len(shape) < 5:
+        if indices and 0 < len(shape) < 5 and ZERO not in shape:
             self.empty = False
             axis, at = self.draw(st.integers(0, len(shape) - 1)), self.pick(indices)
             self.add("take", [v, at], axis, (*shape[:axis], *self.values[at][0], *shape[axis + 1 :]), element)
 
     def _pool(self, v: int, shape: Shape, element: str) -> None:
-        if len(shape) < 2:
+        if len(shape) < 2 or shape[-1] in (ZERO, ONE):
             return
         kind = self.pick(["max_pool", "avg_pool"])
         kernel, stride, padding = self.pick([(2, 1, 1), (3, 2, 1), (3, 1, 1), (2, 2, 1)])

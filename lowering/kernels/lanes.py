@@ -227,7 +227,7 @@ class Lanes:
         for value in outside:
             self.get(value)
         varying = any(len(self.values[v]) > 1 for v in outside) or any(
-            len(self.values[axis]) > 1 for axis in self._axes
+            len(self.values.get(axis, ())) > 1 for axis in self._axes
         )
         initial = b.constant(number_of(op.initial), kind)
         totals = [b.var(initial) for _ in range(self.lanes if varying else 1)]

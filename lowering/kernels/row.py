@@ -35,8 +35,8 @@ class RowPlan:
                 self.level[op.results[0]] = level + 1
                 continue
             varying = any(v in self.varying for v in _inputs(op))
-            if isinstance(op, ops.AccessOp):
-                varying = varying or any(s != 0 for s in op.strides.dims[len(kernel.outer.dims) :])
+            accesses = [a for a in op.walk() if isinstance(a, ops.AccessOp)]
+            varying = varying or any(s != 0 for a in accesses for s in a.strides.dims[len(kernel.outer.dims) :])
             for result in op.results:
                 self.level[result] = level
                 if varying:
@@ -51,7 +51,9 @@ class RowPlan:
         stores = [op for op in kernel.body.block.ops if isinstance(op, ops.StoreOp)]
         row_axes = len(kernel.outer.dims)
         self.row_stores = [
-            s for s in stores if s.value in self.varying or any(d != 0 for d in s.strides.dims[row_axes:])
+            s
+            for s in stores
+            if any(v in self.varying for v in s.operands) or any(d != 0 for d in s.strides.dims[row_axes:])
         ]
         self.once_stores = [s for s in stores if s not in self.row_stores]
         self.wanted = [[r.src for r in group] for group in self.reductions]
@@ -98,10 +100,12 @@ class RowPlan:
     def _costly_sources(self, value: SSAValue, kept: Container[SSAValue]) -> int:
         """How many costly or kept values it is computed from: if more than one, it is cheaper to keep it than them."""
         found: set[SSAValue] = set()
+        seen: set[SSAValue] = set()
         pending = [value]
         while pending:
             top = pending.pop()
-            if isinstance(top, OpResult) and top in self.varying:
+            if isinstance(top, OpResult) and top in self.varying and top not in seen:
+                seen.add(top)
                 if _costly(top.op) or (top in kept and top is not value):
                     found.add(top)
                 else:
