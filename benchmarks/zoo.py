@@ -156,7 +156,31 @@ def gpt2(real: bool) -> Case:
     return Case("gpt2", seeded(build), inputs, (2, 12), shapes)
 
 
+class Rows(nn.Module):
+    """Generated kernels only: norms, softmax, means and activations, no library routine."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        y = self.norm(nn.functional.gelu(x) + x)
+        return torch.softmax(y, -1), y.mean(0), (y * x).sum((0, 1))
+
+
+def rows() -> Case:
+    shapes = ((1, 1, 40), (3, 7, 40), (0, 5, 40), (130, 2, 40), (2, 300, 40))
+    return Case(
+        "rows",
+        seeded(lambda: Rows(40)),
+        lambda shape, dtype: {"x": torch.randn(shape, dtype=dtype)},
+        (2, 3, 40),
+        shapes,
+    )
+
+
 SMALL: dict[str, Callable[[], Case]] = {
+    "rows": rows,
     "resnet18": lambda: resnet("resnet18", (2, 2, 2, 2), False, False),
     "resnet50": lambda: resnet("resnet50", (3, 4, 6, 3), True, False),
     "bert": lambda: bert(False),
