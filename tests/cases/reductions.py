@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+from xdsl.ir import SSAValue
 
 from dlcb.dialects.shape.expr import mul, sub, sym
 from dlcb.tests.cases.table import FLOATS, SHAPES_2D, case, given, lying
@@ -255,3 +257,30 @@ def _(g: Graph) -> None:
     kept = g.sum(x, axes=[1], keep=True)
     along = g.add(y, g.reshape(kept, shape=("n",)))
     g.give(g.add(along, kept))
+
+
+def doubled(x: Tensor) -> Tensor:
+    for _ in range(30):
+        x = (x + x) * 0.5
+    return x.softmax(1)
+
+
+@case("softmax of thirty doublings", [(given(3, 5),), (given(2, 2000),)], doubled)
+def _(g: Graph) -> None:
+    x: SSAValue = g.input("x", "n", "m")
+    half = g.number(0.5)
+    for _ in range(30):
+        x = g.mul(g.add(x, x), half)
+    g.give(g.softmax_of(x, 1))
+
+
+@case(
+    "a window that feeds a reduction, with a window beside it",
+    [(given(2, 3, n),) for n in (5, 3, 64, 700)] + [(x,) for x in lying(2, 3, 8)],
+    lambda x: (F.max_pool1d(x, 3, 1, 1).softmax(-1), F.max_pool1d(x, 3, 1, 1).sum(1), F.avg_pool1d(x, 2, 1).amax(-1)),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "a", "b", "n")
+    p = g.max_pool(x, kernel=[3], stride=[1], padding=[1], dilation=[1])
+    a = g.avg_pool(x, kernel=[2], stride=[1], padding=[0], dilation=[1])
+    g.give(g.softmax_of(p, 2), g.sum(p, axes=[1]), g.amax(a, axes=[2]))
