@@ -52,6 +52,10 @@ def capture(
     )
 
 
+_MANY_TRIES = 24
+"""Runs that a search for one dim to pin may take; where there are more dims, all are pinned and freed part by part."""
+
+
 class _Refusal(Exception):
     """The model does not accept these sizes, or the example goes another way. `symbols`: those to blame, if known."""
 
@@ -125,6 +129,8 @@ class _Search:
         groups = self._equal_groups()
         choices = self._choices()
         primes = choices[: len(choices) // 2]
+        if len(primes) * sum(map(len, groups)) > _MANY_TRIES:
+            return None
         singles = [(frozenset({n}), choice) for choice in primes for group in groups for n in sorted(group)]
         for symbols, choice in [*singles, *((group, primes[-1]) for group in groups)]:
             try:
@@ -141,32 +147,29 @@ class _Search:
         why = dict.fromkeys(pinned - self._reasons.keys(), reason)
         best = self._example_plan(), self._example_sizes()
         freed: list[frozenset[str]] = []
-        pending, progress = self._parts(), True
-        while pending and progress:  # a size that must be below another one can only follow it
-            progress, pending, tried = False, list[frozenset[str]](), pending
-            for symbols in tried:
-                if not symbols <= pinned:
-                    continue
-                try:
-                    best = self._freed(pinned - symbols, (*freed, symbols))
-                except _Refusal as refusal:
-                    why |= dict.fromkeys(symbols, refusal.reason)
-                    pending.append(symbols)
-                else:
-                    pinned -= symbols
-                    freed.append(symbols)
-                    progress = True
+        for symbols in self._parts():
+            if not symbols <= pinned:
+                continue
+            try:
+                best = self._freed(pinned - symbols, (*freed, symbols))
+            except _Refusal as refusal:
+                why |= dict.fromkeys(symbols, refusal.reason)
+            else:
+                pinned -= symbols
+                freed.append(symbols)
         for symbol in sorted(pinned - self._reasons.keys()):
             self._pin(frozenset({symbol}), why[symbol])
         return best
 
     def _parts(self) -> list[frozenset[str]]:
-        """Which sizes to free together: those equal in the example, then those of one axis, then each alone."""
+        """Which sizes to free together: those equal in the example, then those of one axis, then each alone. Large ones
+        first, ints after sizes: what must be below another number can only follow it."""
+        axes = self._session.arguments.axes
         aligned = self._equal_groups(by_axis=True)
         parts: list[frozenset[str]] = []
-        for group in self._equal_groups():
+        for group in sorted(self._equal_groups(), key=lambda group: -self._example[next(iter(group))]):
             parts += [group, *(part for part in aligned if part < group)]
-            parts += [frozenset({name}) for name in sorted(group) if len(group) > 1]
+            parts += [frozenset({name}) for name in sorted(group, key=lambda n: (n not in axes, n))]
         return list(dict.fromkeys(parts))
 
     def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> tuple[Plan, Run]:
