@@ -106,8 +106,8 @@ def kernel_rows(
     coords = tuple(map(sym, names))
     row = tuple(coords[i] for i in range(len(domain)) if i in axes)
     elements = Elements(sizes, block.args, layouts, row)
-    for coord, size in zip(coords, domain, strict=True):
-        elements.ranges.axis(coord, size)
+    for i, (coord, size) in enumerate(zip(coords, domain, strict=True)):
+        elements.ranges.axis(coord, size, least=0 if i in axes else 1)
     over = kernel.written_over
     buffers = [TYPE_NAME[type_of(v).element] for v in block.args]
     outputs: list[Output] = []

@@ -1,7 +1,7 @@
 """Coordinates kept short: divisions that the range of a coordinate makes exact, guards that always or never hold.
 
-Ranges: an axis coordinate lies in [0, size), sizes that an axis has are ≥ 1 (a kernel with an empty axis is not
-launched). A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its
+Ranges: an axis coordinate lies in [0, size). An outer axis has a size ≥ 1, else the kernel is not launched; a row may be
+empty. A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its
 coefficient (sizes are ≥ 0).
 """
 
@@ -24,12 +24,12 @@ class Ranges:
         self._at_least: dict[str, int] = {}
         self._memo: dict[Expr, Expr] = {}
 
-    def axis(self, coordinate: Expr, size: Expr) -> None:
-        """`coordinate` lies in [0, size)."""
+    def axis(self, coordinate: Expr, size: Expr, least: int = 1) -> None:
+        """`coordinate` lies in [0, size), and size is at least `least`."""
         self._size[coordinate] = size
         if len(size.terms) == 1:
             for name in size.free:
-                self._at_least[name] = 1
+                self._at_least[name] = max(least, self._at_least.get(name, 0))
 
     def simplify(self, e: Expr) -> Expr:
         if e.op in ("constant", "symbol") or not any(a.op not in ("symbol",) for _, atoms in e.terms for a in atoms):

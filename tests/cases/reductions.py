@@ -284,3 +284,14 @@ def _(g: Graph) -> None:
     p = g.max_pool(x, kernel=[3], stride=[1], padding=[1], dilation=[1])
     a = g.avg_pool(x, kernel=[2], stride=[1], padding=[0], dilation=[1])
     g.give(g.softmax_of(p, 2), g.sum(p, axes=[1]), g.amax(a, axes=[2]))
+
+
+@case(
+    "an empty row beside what follows it",
+    [(given(5, m), given(m), given(2)) for m in (0, 1, 3)],
+    lambda x, y, z: x.sum(1) + torch.cat([y, z])[0],
+)
+def _(g: Graph) -> None:
+    x, y, z = g.input("x", "n", "m"), g.input("y", "m"), g.input("z", "k")
+    first = g.reshape(g.slice(g.concat(y, z, axis=0), (0,), (1,)), shape=())
+    g.give(g.add(g.sum(x, axes=[1]), first))
