@@ -1,7 +1,7 @@
 """Coordinates kept short: divisions that the range of a coordinate makes exact, guards that always or never hold.
 
-Ranges: an axis coordinate lies in [0, size). An outer axis has a size ≥ 1, else the kernel is not launched; a row may be
-empty. A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its
+Ranges: an axis coordinate lies in [0, size). An outer axis has a size ≥ 1, else the kernel is not launched; a row may
+be empty. A polynomial's bounds come from the bounds of its coordinates, the sign of each term being that of its
 coefficient (sizes are ≥ 0).
 """
 
