@@ -32,7 +32,7 @@ class CudaGraphDriver:
     and each writes what it reads of the pool."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device = device
+        self.device = device
         self._pools = [torch.cuda.MemPool()]
         self._side = torch.cuda.Stream(device)
 
@@ -45,7 +45,7 @@ class CudaGraphDriver:
         collects_garbage = gc.isenabled()
         gc.disable()  # the end of a graph or of an event must not fall into the recording
         try:
-            with torch.cuda.stream(self._side), torch.cuda.use_mem_pool(self._pools[-1], self._device):
+            with torch.cuda.stream(self._side), torch.cuda.use_mem_pool(self._pools[-1], self.device):
                 graph = cuda.record(self._side.cuda_stream, body)
         except BaseException:
             self._pools.append(torch.cuda.MemPool())  # what the failed recording took of the old one stays there
@@ -71,4 +71,4 @@ class CudaGraphDriver:
         return cuda.copy_update(graph.executable, node, count)
 
     def replay(self, graph: CudaGraph) -> None:
-        cuda.launch_graph(graph.executable, torch.cuda.current_stream(self._device).cuda_stream)
+        cuda.launch_graph(graph.executable, torch.cuda.current_stream(self.device).cuda_stream)
