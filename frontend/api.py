@@ -96,7 +96,8 @@ def compile(
     seconds |= lowered.seconds
     artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
     artifact.kernels = lowered.kernels
-    artifact.weights = {n: w for n, w in imported.weights.items() if _is_bound(n, lowered)}
+    bound = _bound_weights(lowered)
+    artifact.weights = {n: w for n, w in imported.weights.items() if n in bound}
     began = time.perf_counter()
     if device.type == "cuda":
         arch = arch_of(device)
@@ -160,9 +161,9 @@ def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]
     return device
 
 
-def _is_bound(name: str, lowered: Lowered) -> bool:
-    """Does a program take this weight?"""
-    return any(row[0] == "weight" and row[1] == name for p in lowered.programs.values() for row in p["arguments"])
+def _bound_weights(lowered: Lowered) -> set[str]:
+    """The names of the weights that the programs take."""
+    return {row[1] for p in lowered.programs.values() for row in p["arguments"] if row[0] == "weight"}
 
 
 def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
