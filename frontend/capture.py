@@ -49,6 +49,7 @@ def capture(
         in_spec=arguments.spec,
         out_spec=run.out_spec,
         notes=run.notes,
+        memory=run.memory,
     )
 
 

@@ -29,11 +29,20 @@ _OTHERWISE = "through another one, with which it shares memory in a way that DLC
 class Emit(Protocol):
     """Records an op of one result."""
 
-    def __call__(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], like: torch.Tensor) -> Value: ...
+    def __call__(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        like: torch.Tensor,
+        run: Callable[..., Any] | None = None,
+    ) -> Value: ...
 
 
 @dataclass(eq=False, slots=True)
 class Storage:
+    root: Value
+    """The value that its memory began with."""
     value: Value
     version: int = 0
 
@@ -45,6 +54,7 @@ class Step:
     op: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    run: Callable[..., Any] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -70,6 +80,8 @@ class Memory:
         self._emit = emit
         self._sizes = sizes
         self._states: dict[int, State] = {}
+        self.bases: dict[Value, Value] = {}
+        """For values that are views: the root of their storage."""
 
     def find(self, tensor: torch.Tensor) -> State | None:
         return self._states.get(id(tensor))
@@ -103,7 +115,7 @@ class Memory:
         parent = self.read(state.parent)
         if state.step is None:
             return parent
-        return self._emit(state.step.op, (parent, *state.step.args), state.step.kwargs, state.tensor)
+        return self._emit(state.step.op, (parent, *state.step.args), state.step.kwargs, state.tensor, state.step.run)
 
     def _written_back(self, view: State, parent: State, value: Value, line: str) -> Value:
         """The parent's value once its view has this one."""

@@ -6,7 +6,8 @@ A record is one ATen operation at the boundary of torch's C functions. Its opera
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import torch
@@ -25,6 +26,7 @@ class Value:
     shape: tuple[int, ...]
     """Traced sizes."""
     dtype: torch.dtype
+    device: torch.device
 
     def __repr__(self) -> str:
         return f"%{self.id}"
@@ -39,6 +41,14 @@ class Record:
     kwargs: dict[str, Any]
     results: tuple[Value, ...]
     line: str
+    run: Callable[..., Any] | None = None
+    """What torch ran, for the eager form of the record; None: the function of that name."""
+    only_eager: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments that say nothing about values: a device, a memory format."""
+    why_eager: str = ""
+    """Why no kernel can compute it, where capture knows that already."""
+    ordered: bool = False
+    """Takes numbers from torch's generator: it runs in the program's order among its like."""
 
     def __repr__(self) -> str:
         given = [*map(_text, self.args), *(f"{k}={_text(v)}" for k, v in self.kwargs.items())]
@@ -119,6 +129,8 @@ class Captured:
     out_spec: TreeSpec
     notes: list[str]
     """What the program asked that the capture can't check."""
+    memory: dict[Value, Value]
+    """For values that are views: the value with which their memory began."""
 
     def __str__(self) -> str:
         return "\n".join(

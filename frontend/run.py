@@ -45,6 +45,7 @@ class Run:
     traced: dict[str, int]
     result_dims: dict[str, tuple[Value, int]]
     notes: list[str]
+    memory: dict[Value, Value]
 
 
 class Session:
@@ -110,6 +111,7 @@ class Session:
             traced=trace.tracker.traced,
             result_dims=trace.result_dims,
             notes=trace.notes,
+            memory=trace.memory.bases,
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:

@@ -78,8 +78,16 @@ class Trace(private.TorchFunctionMode):
         finally:
             self._running.pop()
 
-    def perform(self, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a C function on the fakes and record it under this name."""
+    def perform(
+        self,
+        name: str,
+        func: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        why_eager: str = "",
+        ordered: bool = False,
+    ) -> Any:
+        """Run a C function on the fakes and record it under this name. `why_eager`, `ordered`: see `Record`."""
         self.line = source_line()
         if private.is_any_autocast_enabled():
             raise UnsupportedError(
@@ -87,20 +95,28 @@ class Trace(private.TorchFunctionMode):
             )
         args = tuple(map(self.fake, args))
         kwargs = {key: self.fake(value) for key, value in kwargs.items()}
-        record_args, record_kwargs = self._recorded(args, kwargs)
+        record = self._record(name, func, args, kwargs)
+        record.why_eager, record.ordered = why_eager, ordered
         result = func(*args, **kwargs)
-        self._bind(name, result, record_args, record_kwargs, args)
+        self._bind(record, result, args)
         return result
 
-    def emit(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], like: torch.Tensor) -> Value:
+    def emit(
+        self,
+        op: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        like: torch.Tensor,
+        run: Callable[..., Any] | None = None,
+    ) -> Value:
         """Record an op of one result, whose traced sizes and dtype are those of a fake."""
         value = self.new_value(like)
-        self.records.append(Record(op, args, kwargs, (value,), self.line))
+        self.records.append(Record(op, args, kwargs, (value,), self.line, run))
         return value
 
     def new_value(self, like: torch.Tensor) -> Value:
         self._values += 1
-        return Value(self._values, tuple(like.shape), like.dtype)
+        return Value(self._values, tuple(like.shape), like.dtype, like.device)
 
     # Operands
 
@@ -132,15 +148,19 @@ class Trace(private.TorchFunctionMode):
             return tuple(map(self.operand, cast(Operands, operand)))
         return operand
 
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        first = next((key for key in FIRST_ARGUMENT if key in kwargs), None) if not args and kwargs else None
-        given = (*args, kwargs[first]) if first is not None else args
-        words = {
-            KEYWORDS.get(key, key): self.operand(value)
-            for key, value in kwargs.items()
-            if key not in DROPPED_KEYWORDS and key != first
-        }
-        return tuple(map(self.operand, given)), words
+    def _record(self, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Record:
+        """The record of a call, without results."""
+        if not kwargs:
+            return Record(name, tuple(map(self.operand, args)), {}, (), self.line, func)
+        first = None if args else next((key for key in FIRST_ARGUMENT if key in kwargs), None)
+        given = args if first is None else (kwargs[first],)
+        words: dict[str, Any] = {}
+        dropped: dict[str, Any] = {}
+        for key, value in kwargs.items():
+            if key != first:
+                place = dropped if key in DROPPED_KEYWORDS else words
+                place[KEYWORDS.get(key, key)] = self.operand(value)
+        return Record(name, tuple(map(self.operand, given)), words, (), self.line, func, dropped)
 
     # Tensors
 
@@ -172,7 +192,7 @@ class Trace(private.TorchFunctionMode):
     def add_base(self, fake: torch.Tensor, dims: tuple[int, ...] | None) -> State:
         """A tensor with memory of its own: an input or a weight."""
         value = self.new_value(fake)
-        storage = self._storages[private.storage_key(fake)] = self.bases[value] = Storage(value)
+        storage = self._storages[private.storage_key(fake)] = self.bases[value] = Storage(value, value)
         return self.memory.add(State(fake, storage, value, dims=dims))
 
     def dims(self, tensor: torch.Tensor) -> tuple[int, ...]:
@@ -194,43 +214,32 @@ class Trace(private.TorchFunctionMode):
 
     # Results
 
-    def _bind(
-        self, name: str, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fakes: tuple[Any, ...]
-    ) -> None:
-        if isinstance(result, torch.Tensor):
-            if self.memory.find(result) is None:
-                value = self.emit(name, args, kwargs, result)
-                self._place(result, value, name, args, kwargs, fakes)
-            return
-        several = cast(Operands, result) if isinstance(result, (tuple, list)) else ()
+    def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...]) -> None:
+        """Keep the record of a call if it made new tensors."""
+        several = cast(Operands, result) if isinstance(result, (tuple, list)) else (result,)
         tensors = [r for r in several if isinstance(r, torch.Tensor)]
-        if tensors:
-            values = tuple(map(self.new_value, tensors))
-            self.records.append(Record(name, args, kwargs, values, self.line))
-            for tensor, value in zip(tensors, values, strict=True):
-                self._place(tensor, value, name, (), {}, ())
+        if not tensors or (result is tensors[0] and self.memory.find(result) is not None):
+            return
+        record.results = tuple(map(self.new_value, tensors))
+        self.records.append(record)
+        parent = fakes[0] if result is tensors[0] and fakes and isinstance(fakes[0], torch.Tensor) else None
+        for tensor, value in zip(tensors, record.results, strict=True):
+            self._place(tensor, value, record, parent)
 
-    def _place(
-        self,
-        tensor: torch.Tensor,
-        value: Value,
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        fakes: tuple[Any, ...],
-    ) -> None:
+    def _place(self, tensor: torch.Tensor, value: Value, record: Record, parent: torch.Tensor | None) -> None:
         """Find the memory of a result: its own, or that of an operand."""
         key = private.storage_key(tensor)
-        first = fakes[0] if fakes else None
-        if key not in self._storages:
-            storage = self._storages[key] = Storage(value)
+        storage = self._storages.get(key)
+        if storage is None:
+            storage = self._storages[key] = Storage(value, value)
             self.memory.add(State(tensor, storage, value))
-        elif isinstance(first, torch.Tensor) and private.storage_key(first) == key:
-            parent = self.state(first)
-            step = Step(name, args[1:], kwargs)
-            self.memory.add(State(tensor, parent.storage, value, parent.storage.version, parent, step))
+            return
+        self.memory.bases[value] = storage.root
+        if parent is not None and private.storage_key(parent) == key:
+            state = self.state(parent)
+            step = Step(record.op, record.args[1:], record.kwargs, record.run)
+            self.memory.add(State(tensor, storage, value, storage.version, state, step))
         else:
-            storage = self._storages[key]
             self.memory.add(State(tensor, storage, value, storage.version, opaque=True))
 
     def alias(self, fake: torch.Tensor, of: torch.Tensor) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import gc
 import os
 import sys
@@ -28,14 +27,14 @@ from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.lowering.pipeline import STAGES, check_after, position, remaining
 from dlcb.passes.checks import OpVerifyException, check_module
 from dlcb.passes.stages import Stage
+from dlcb.tools.messages import at_span, describe, unknown
 from dlcb.tools.registry import full_universe
 
 if TYPE_CHECKING:
     from dlcb.lowering.dump import DumpFolder
     from dlcb.tools.validation import Validator
 
-_CONTEXT: Final = 160
-"""How many characters of a line an error shows."""
+_NAME: Final = "dlcb-opt"
 _STAGE_OF_PASS: Final[dict[str, Stage]] = {stage.pass_name: stage for stage in STAGES}
 
 
@@ -187,7 +186,7 @@ class DlcbOptMain(xDSLOptMain):
         return self._parser.parse_module(not self.args.no_implicit_module)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
-        arg_parser.prog = "dlcb-opt"
+        arg_parser.prog = _NAME
         arg_parser.usage = "dlcb-opt [FILE|-] [options]; --help lists them"
         super().register_all_arguments(arg_parser)
         group = arg_parser.add_argument_group("stages of DLCB")
@@ -225,11 +224,11 @@ class DlcbOptMain(xDSLOptMain):
         names = {stage.name for stage in STAGES} | self.available_passes.keys()
         for name in self.args.print_ir_after:
             if name not in names and name not in ("all", "changed"):
-                raise UserError(_unknown("stage or pass", name, names))
+                raise UserError(unknown("stage or pass", name, names))
         self.watcher = PassWatcher(self.args)
         for spec in parse_pipeline(self.args.passes):
             if spec.name not in self.available_passes:
-                raise UserError(_unknown("pass", spec.name, self.available_passes))
+                raise UserError(unknown("pass", spec.name, self.available_passes))
         try:
             self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes)
         except ValueError as error:
@@ -270,57 +269,21 @@ class DlcbOptMain(xDSLOptMain):
         return span and replace(span, line_offset=self._line_offset)
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"unknown {kind} '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
-
-
-def _at_span(span: Span[str] | Span[bytes], message: str) -> str:
-    """`FILE:LINE:COL: error: …`, the line (of a long one, what surrounds the place), and carets under the place."""
-    place, line, carets, *_ = [*span.print_with_context().split("\n"), ""]
-    first = max(0, carets.index("^") - _CONTEXT // 2) if len(line) > _CONTEXT else 0
-    shown = slice(first, first + _CONTEXT)
-    return "\n".join([f"{place}: error: {message}", line[shown], carets[shown]])
-
-
 def _op_error(error: OpVerifyException, tool: DlcbOptMain) -> str:
     span = tool.span_of(error.op)
-    text = _at_span(span, str(error)) if span else f"dlcb-opt: error: {error}\n  {op_text(error.op)}"
+    text = at_span(span, str(error)) if span else f"{_NAME}: error: {error}\n  {op_text(error.op)}"
     return "\n".join([text, *(note for note in error.__notes__)]) if hasattr(error, "__notes__") else text
 
 
-def _internal_error(error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    text = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    return f"dlcb-opt: internal error: {text} (at {Path(frame.filename).name}:{frame.lineno}; --traceback shows more)"
-
-
 def _describe(error: BaseException, tool: DlcbOptMain | None) -> tuple[str, int]:
-    """The one message of an error, and the exit status: 1 for the input, 2 for bugs of ours."""
+    """The one message of an error, and the exit status."""
     match error:
-        case ParseError():
-            return _at_span(error.span, error.msg), 1
         case OpVerifyException() if tool is not None:
             return _op_error(error, tool), 1
         case ArgSpecParseError():
-            return f"dlcb-opt: error: -p: {error}".rstrip(), 2
-        case OSError():
-            return f"dlcb-opt: error: {error.filename}: {error.strerror}", 1
-        case UnicodeDecodeError():
-            return (
-                f"dlcb-opt: error: the input is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}",
-                1,
-            )
-        case RecursionError():
-            return "dlcb-opt: error: the input is nested too deeply", 1
-        case UserError() | UnsupportedError() | DiagnosticException():
-            return f"dlcb-opt: error: {error}", 1
-        case InternalError():
-            return f"dlcb-opt: internal error: {error}", 2
-        case Exception():
-            return _internal_error(error), 2
+            return f"{_NAME}: error: -p: {error}".rstrip(), 2
         case _:
-            raise error
+            return describe(error, _NAME)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
