@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
@@ -18,12 +18,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.arg_spec import parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.exceptions import ArgSpecParseError
 from xdsl.utils.lexer import Span
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from dlcb.dialects._xdsl import SpanParser, op_text, to_text
-from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.dialects._xdsl import SpanParser, to_text
+from dlcb.dialects.stored import move
+from dlcb.errors import UserError
 from dlcb.lowering.pipeline import STAGES, check_after, position, remaining
 from dlcb.passes.checks import OpVerifyException, check_module
 from dlcb.passes.stages import Stage
@@ -44,10 +45,10 @@ def _short_name(module_pass: ModulePass) -> str:
     return stage.name if stage else module_pass.name
 
 
-def _dump_folder(path: str) -> DumpFolder:
+def _dump_folder(path: str, home: Path) -> DumpFolder:
     from dlcb.lowering.dump import DumpFolder
 
-    return DumpFolder(path)
+    return DumpFolder(path, home)
 
 
 def _validator() -> Validator:
@@ -62,7 +63,7 @@ class PassWatcher:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._wanted: set[str] = set(args.print_ir_after)
-        self._dump = _dump_folder(args.dump_dir) if args.dump_dir else None
+        self._dump = _dump_folder(args.dump_dir, _folder(args.output_file)) if args.dump_dir else None
         self._validator = _validator() if args.validate else None
         self._text = ""
         self.seconds: list[tuple[str, float]] = []
@@ -183,7 +184,10 @@ class DlcbOptMain(xDSLOptMain):
     def _parse(self, stream: IO[bytes]) -> ModuleOp:
         name = "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
         self._parser = SpanParser(self.ctx, stream.read(), name)
-        return self._parser.parse_module(not self.args.no_implicit_module)
+        module = self._parser.parse_module(not self.args.no_implicit_module)
+        if isinstance(module, ModuleOp):
+            move(module, _folder(self.args.input_file), _folder(self.args.output_file))
+        return module
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         arg_parser.prog = _NAME
@@ -269,9 +273,14 @@ class DlcbOptMain(xDSLOptMain):
         return span and replace(span, line_offset=self._line_offset)
 
 
+def _folder(file: str | None) -> Path:
+    """Where the text of a module is, or will be: where the tool runs, for a stream."""
+    return Path.cwd() if file in (None, "-") else Path(file).absolute().parent
+
+
 def _op_error(error: OpVerifyException, tool: DlcbOptMain) -> str:
     span = tool.span_of(error.op)
-    text = at_span(span, str(error)) if span else f"{_NAME}: error: {error}\n  {op_text(error.op)}"
+    text = at_span(span, str(error)) if span else describe(error, _NAME)[0]
     return "\n".join([text, *(note for note in error.__notes__)]) if hasattr(error, "__notes__") else text
 
 
