@@ -75,7 +75,7 @@ class _Search:
         self._reasons = dict(fixed)
         self._named = named
         self._taken = numbers_of(session.program)
-        self._example_run: Run | None = None
+        self._example_runs: dict[frozenset[str], Run] = {}
 
     def find(self) -> tuple[Plan, Run]:
         while True:
@@ -190,7 +190,7 @@ class _Search:
                 self._example_sizes()
             raise _Refusal(f"at other sizes, {_first_line(error)} ({self._session.line})") from error
         if plan.pinned != self._example.keys():
-            broken = next(self._broken(run), None)
+            broken = next(self._broken(run, plan.pinned), None)
             if broken is not None:
                 raise _Refusal(broken.text, frozenset(blamed_symbols(broken, plan, run)))
         return plan, run
@@ -198,25 +198,26 @@ class _Search:
     def _example_plan(self) -> Plan:
         return Plan(self._example, frozenset(self._reasons))
 
-    def _example_sizes(self) -> Run:
-        """The run at the example's own sizes."""
-        if self._example_run is None:
+    def _example_sizes(self, pinned: frozenset[str] | None = None) -> Run:
+        """The run at the example's own sizes, of which these are plain numbers to the program."""
+        plan = self._example_plan() if pinned is None else Plan(self._example, pinned)
+        if plan.pinned not in self._example_runs:
             try:
-                self._example_run = self._session.run(self._example_plan())
+                self._example_runs[plan.pinned] = self._session.run(plan)
             except (InternalError, UnsupportedError):
                 raise
             except Exception as error:
                 raise UserError(
                     f"the program fails on its example inputs: {_first_line(error)} ({self._session.line})"
                 ) from error
-        return self._example_run
+        return self._example_runs[plan.pinned]
 
-    def _broken(self, run: Run) -> Iterator[Check]:
+    def _broken(self, run: Run, pinned: frozenset[str]) -> Iterator[Check]:
         """Checks of a run that the example does not pass."""
         if all(check.free <= self._example.keys() for check in run.checks):
             yield from (check for check in run.checks if not check.holds(self._example))
             return
-        there = self._example_sizes().checks
+        there = self._example_sizes(pinned).checks
         yield from (
             check for check, other in zip(run.checks, there, strict=False) if check.condition is not other.condition
         )

@@ -1,6 +1,7 @@
-"""`range`, `len` and `math` for the time of a trace.
+"""`range`, `len`, `min`, `max` and `math` for the time of a trace.
 
-Python has no hook there: `range` and `math` would use a tracked number unseen, and `len` would make a plain int of it.
+Python has no hook there: `range` and `math` would use a tracked number unseen, `len` would make a plain int of it, and
+`min` and `max` would ask which number is smaller, where all of them together are an expression.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from dlcb.dialects.shape.expr import Expr, maximum, minimum
 from dlcb.frontend.torch_private import FakeTensor
-from dlcb.frontend.tracked import pinned
+from dlcb.frontend.tracked import TrackedInt, expr_of, number, pinned, traced
 
 _TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
 _range = builtins.range
 _len = builtins.len
+_min, _max = builtins.min, builtins.max
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: f
     for name, f in vars(math).items()
@@ -50,6 +53,17 @@ def _tracking_len(sized: Any) -> int:
     return sized.shape[0] if type(sized) is FakeTensor and sized.ndim else _len(sized)
 
 
+def _extremum(function: Callable[..., Any], build: Callable[..., Expr]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        items: Any = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        tracked = next((item for item in items if type(item) is TrackedInt), None)
+        if tracked is None or kwargs or not all(isinstance(item, int) for item in items):
+            return function(*args, **kwargs)
+        return number(tracked.tracker, build(*map(expr_of, items)), function(map(traced, items)))
+
+    return call
+
+
 def _pinning(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     by = f"math.{name}()"
 
@@ -59,18 +73,19 @@ def _pinning(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_EXTREMA = {"min": _extremum(_min, minimum), "max": _extremum(_max, maximum)}
 _PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.items()}
 
 
 @contextmanager
 def tracking_python_numbers() -> Generator[None]:
-    """`range` and `math` pin tracked numbers inside, and `len` of a tensor is one."""
-    _replace(builtins, {"range": _Range, "len": _tracking_len})
+    """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some."""
+    _replace(builtins, {"range": _Range, "len": _tracking_len, **_EXTREMA})
     _replace(math, _PINNING)
     try:
         yield
     finally:
-        _replace(builtins, {"range": _range, "len": _len})
+        _replace(builtins, {"range": _range, "len": _len, "min": _min, "max": _max})
         _replace(math, _FUNCTIONS)
 
 
