@@ -14,10 +14,12 @@ from dlcb.errors import InternalError
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator, Tensors
 from dlcb.runtime.packing import ArgumentPack
-from dlcb.runtime.plan import CallPlan, Launch, LibraryCall, Place
+from dlcb.runtime.plan import CallPlan, Launch, LibraryCall, Place, Step
 
 Value = Tensor | int
 NOTHING: frozenset[int] = frozenset()
+StepObserver = Callable[[Step | None], None]
+"""Told of each step when it was launched; before a program's first step it is told None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,16 @@ class BoundCall:
         self._moving = [(n, root) for n, root in enumerate(plan.roots) if root.kind not in ("weight", "result")]
         self._calls_library = any(isinstance(step, LibraryCall) for step in plan.steps)
 
-    def run(self, values: Values, outputs: Mapping[int, Tensor] | None = None) -> list[Value]:
+    def run(
+        self, values: Values, outputs: Mapping[int, Tensor] | None = None, observer: StepObserver | None = None
+    ) -> list[Value]:
         """One call; `outputs` are roots that are written instead of fresh memory."""
         tensors = self.tensors(values, outputs=outputs)
-        self.execute(tensors, tensors)
+        if observer is None:
+            self.execute(tensors, tensors)
+        else:
+            observer(None)
+            self.execute(tensors, tensors, lambda number: observer(self.plan.steps[number]))
         return self.results(tensors)
 
     def tensors(
@@ -90,17 +98,17 @@ class BoundCall:
             point(number, tensor.data_ptr())
         return Tensors(self.plan, roots)
 
-    def execute(self, tensors: Tensors, library: Tensors, launched: Callable[[int], None] | None = None) -> None:
+    def execute(self, tensors: Tensors, library: Tensors, done: Callable[[int], None] | None = None) -> None:
         """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from
-        `library`; after each launch, `launched` is told its step."""
+        `library`; after each, `done` is told its number."""
         with library_mode(self.target.device) if self._calls_library else nullcontext():
             for number, launch in enumerate(self._launchers):
                 if launch is None:
                     self._call_library(number, tensors, library)
                 else:
                     launch()
-                    if launched is not None:
-                        launched(number)
+                if done is not None:
+                    done(number)
                 for root in self.plan.releases[number]:
                     tensors.roots[root] = library.roots[root] = None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dlcb.errors import UserError
 from dlcb.runtime.arguments import Addresses, CallerArguments, Key
-from dlcb.runtime.call import Target, Value
+from dlcb.runtime.call import StepObserver, Target, Value
 from dlcb.runtime.cuda import device_index
 from dlcb.runtime.device import CpuPlace, CudaPlace, Place
 from dlcb.runtime.kernels import Kernels
@@ -58,6 +58,7 @@ class CompiledModule:
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._sessions: dict[int, Session] = {}
+        self._observer: StepObserver | None = None
         self._check_kernels(self.program, *(() if self._derive is None else (self._derive,)))
         self._frozen = self._new_weights() if mode == "frozen" else None
 
@@ -76,6 +77,15 @@ class CompiledModule:
             return self._run_here(key, addresses, arguments)
         with self._place.entered():
             return self._run_here(key, addresses, arguments)
+
+    @contextmanager
+    def observed(self, observer: StepObserver) -> Generator[None]:
+        """While it lasts, every call tells the observer of its steps, and none runs as a CUDA graph."""
+        before, self._observer = self._observer, observer
+        try:
+            yield
+        finally:
+            self._observer = before
 
     def refresh_weights(self) -> None:
         """With frozen weights: derive anew from the parameters as they are, into the addresses that are in use."""
@@ -96,7 +106,7 @@ class CompiledModule:
         if session is None:
             session = self._new_session(stream)
         with session.lock:
-            return session.run(key, addresses, arguments)
+            return session.run(key, addresses, arguments, self._observer)
 
     def _new_session(self, stream: int) -> Session:
         with self._lock:

@@ -158,10 +158,11 @@ class _Part:
             tensors.roots[root] = library.roots[root] = memory
             self.call.pack.point(root, memory.data_ptr())
 
-        def launched(step: int) -> None:
-            self._nodes[step] = last_node()
+        def done(step: int) -> None:
+            if isinstance(plan.steps[step], Launch):
+                self._nodes[step] = last_node()
 
-        self.call.execute(tensors, library, launched)
+        self.call.execute(tensors, library, done)
 
     def connect(self, root: int, moving: Moving, driver: GraphDriver, graph: Any) -> None:
         """Let the kernels that take the root follow what moves."""

@@ -21,7 +21,7 @@ import torch
 from dlcb.errors import InternalError
 from dlcb.runtime.arguments import Addresses, CallerArguments, Key
 from dlcb.runtime.cache import LeastRecentlyUsed
-from dlcb.runtime.call import BoundCall, Target, Value, Values
+from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.graphs import Fixed, GraphDriver, Recipe
 from dlcb.runtime.plan import build_plan
 from dlcb.runtime.program import PlanFunction
@@ -92,8 +92,10 @@ class Session:
         self._ordered_version = 0
         self._forget()
 
-    def run(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
-        """One call; key and addresses as the arguments' reader gives them."""
+    def run(
+        self, key: Key, addresses: Addresses, arguments: Sequence[Value], observer: StepObserver | None = None
+    ) -> list[Value]:
+        """One call; key and addresses as the arguments' reader gives them. One with an observer uses no graph."""
         weights = self._weights
         weights.locate()
         if weights.alignment_version != self._alignment_version:
@@ -104,10 +106,12 @@ class Session:
         if self._arguments.has_updates and addresses != entry.checked:
             self._arguments.check_updates(arguments, addresses, entry.lengths)
             entry.checked = addresses
-        results = self._replayed(entry, addresses, arguments) if entry.may_record and entry.runs else None
+        may_replay = entry.may_record and entry.runs and observer is None
+        results = self._replayed(entry, addresses, arguments) if may_replay else None
         if results is None:
             entry.runs += 1
-            results = entry.call.run(self._values(arguments, weights.current(self._stream)))
+            values = self._values(arguments, weights.current(self._stream, observer))
+            results = entry.call.run(values, observer=observer)
         if self._arguments.has_updates:
             self._arguments.mark_updated(arguments)
         return results

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dlcb.errors import InternalError, UserError
-from dlcb.runtime.call import BoundCall, Target, Value, Values
+from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.plan import CallPlan, Place, build_plan
 from dlcb.runtime.program import Facts, compile_program
@@ -73,11 +73,11 @@ class Weights:
         elif not self.version:
             self._hold()
 
-    def current(self, stream: int) -> tuple[Tensor, ...]:
+    def current(self, stream: int, observer: StepObserver | None = None) -> tuple[Tensor, ...]:
         """The tensors in the order of main's weight arguments, derived ones up to date."""
         if self.is_frozen and self.tensors:
             return self.tensors
-        return self._derive(stream)
+        return self._derive(stream, observer)
 
     def refresh(self, stream: int) -> None:
         """With frozen weights: derive anew from what the bound tensors hold, into the addresses of the last time."""
@@ -98,10 +98,10 @@ class Weights:
             self.version += 1
             self._align()
 
-    def _derive(self, stream: int) -> tuple[Tensor, ...]:
+    def _derive(self, stream: int, observer: StepObserver | None = None) -> tuple[Tensor, ...]:
         derived: dict[str, Tensor] = {}
         if self.derivation is not None:
-            derived = self.derivation.run(self.version, self.alignment_version, stream)
+            derived = self.derivation.run(self.version, self.alignment_version, stream, observer)
         if self._tensors_version != self.version:
             self._take({**self._sources, **derived})
         return self.tensors
@@ -144,13 +144,15 @@ class Derivation:
         self._version = 0
         self._bound: tuple[int, int] = (0, 0)
 
-    def run(self, version: int, alignment_version: int, stream: int) -> dict[str, Tensor]:
+    def run(
+        self, version: int, alignment_version: int, stream: int, observer: StepObserver | None = None
+    ) -> dict[str, Tensor]:
         """The derived weights by name, at the same addresses every time. Versions as those of `Weights`."""
         if self._call is None or self._bound != (alignment_version, stream):
             self._call = BoundCall(self._plan(), self._target, stream)
             self._bound = (alignment_version, stream)
         self._version = version
-        self.keep(self._call.run(self.values, self.outputs(self._call.plan)))
+        self.keep(self._call.run(self.values, self.outputs(self._call.plan), observer))
         return dict(zip(self.program.results, self._derived.values(), strict=True))
 
     @property
