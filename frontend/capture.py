@@ -13,6 +13,7 @@ import torch
 
 from dlcb.dialects.shape.expr import sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
 from dlcb.frontend.relax import blamed_symbols, relaxed_checks
@@ -29,7 +30,7 @@ def capture(
 ) -> Captured:
     """Trace a module or function. `UserError`: the example itself fails. `UnsupportedError`: it can't be traced."""
     arguments = read_arguments(program, args, kwargs or {})
-    if isinstance(program, torch.nn.Module) and program.training:
+    if isinstance(program, torch.nn.Module) and in_training(program):
         raise UserError(f"{type(program).__name__} is in training mode; call .eval() first")
     session = Session(program, arguments)
     search = _Search(session, fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic))

@@ -95,11 +95,14 @@ def _sliced(trace: Trace, view: torch.Tensor, dim: int, item: slice) -> torch.Te
 def _getitem(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     source = trace.fake(args[0])
     view, left = _basic(trace, source, _index_items(trace, args[1], source.dim()))
-    if not left:
-        return view
-    if any(index is not None and index.dtype in _MASKS for index in left):
+    return take_at(trace, view, left) if left else view
+
+
+def take_at(trace: Trace, view: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
+    """The elements of a tensor at index tensors, one a dim."""
+    if any(index is not None and index.dtype in _MASKS for index in indices):
         raise UnsupportedError(f"indexing with a mask: {source_line()}: the size of the result depends on elements")
-    return trace.perform("index", _indexed, (view, tuple(left)), {})
+    return trace.perform("index", _indexed, (view, tuple(indices)), {})
 
 
 def _indexed(view: torch.Tensor, indices: tuple[torch.Tensor | None, ...]) -> torch.Tensor:
@@ -115,20 +118,31 @@ def _setitem(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> None:
     view, left = _basic(trace, target, _index_items(trace, args[1], target.dim()))
     if not left:
         _write(trace, view, value)
-    elif len(left) == 1 and left[0] is not None and left[0].dtype in _MASKS:
-        _write_where(trace, view, left[0], value)
-    elif any(index is not None and index.dtype in _MASKS for index in left):
-        raise UnsupportedError(f"writing to a mask among other indices: {source_line()}")
     else:
-        if not isinstance(value, torch.Tensor):
-            value = trace.perform("scalar_tensor", torch.scalar_tensor, (value,), {"dtype": view.dtype})
-        elif value.dtype != view.dtype:
-            value = trace.perform("to", torch.Tensor.to, (value, view.dtype), {})
-        put = trace.perform("index_put", _index_put, (view, tuple(left), value), {})
-        trace.assign(view, put)
+        trace.assign(view, put_at(trace, view, left, value))
 
 
-def _index_put(view: torch.Tensor, indices: tuple[torch.Tensor | None, ...], value: torch.Tensor) -> torch.Tensor:
+def put_at(
+    trace: Trace, view: torch.Tensor, indices: list[torch.Tensor | None], value: Any, accumulate: bool = False
+) -> torch.Tensor:
+    """The tensor with new elements at index tensors, one a dim, or where a mask holds."""
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype in _MASKS and not accumulate:
+        return _put_where(trace, view, indices[0], value)
+    if any(index is not None and index.dtype in _MASKS for index in indices):
+        raise UnsupportedError(f"writing to a mask among other indices: {source_line()}")
+    if not isinstance(value, torch.Tensor):
+        value = trace.perform("scalar_tensor", torch.scalar_tensor, (value,), {"dtype": view.dtype})
+    elif value.dtype != view.dtype:
+        value = trace.perform("to", torch.Tensor.to, (value, view.dtype), {})
+    added = (True,) if accumulate else ()
+    return trace.perform("index_put", _index_put, (view, tuple(indices), value, *added), {})
+
+
+def _index_put(
+    view: torch.Tensor, indices: tuple[torch.Tensor | None, ...], value: torch.Tensor, accumulate: bool = False
+) -> torch.Tensor:
+    if accumulate:
+        return torch.ops.aten.index_put.default(view, list(indices), value, True)
     result = view.clone()
     result[_index_of(indices)] = value
     return result
@@ -139,12 +153,12 @@ def _write(trace: Trace, view: torch.Tensor, value: Any) -> None:
         view.copy_(value) if isinstance(value, torch.Tensor) else view.fill_(value)
 
 
-def _write_where(trace: Trace, view: torch.Tensor, mask: torch.Tensor, value: Any) -> None:
+def _put_where(trace: Trace, view: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
         raise UnsupportedError(f"writing several elements to a mask: {source_line()}: how many depends on elements")
     for _ in range(view.dim() - mask.dim()):
         mask = trace.perform("unsqueeze", torch.unsqueeze, (mask, -1), {})
-    trace.assign(view, trace.perform("masked_fill", torch.masked_fill, (view, mask, value), {}))
+    return trace.perform("masked_fill", torch.masked_fill, (view, mask, value), {})
 
 
 # Splitting

@@ -47,6 +47,11 @@ ALIASES: dict[str, str] = {
     "unsafe_split": "split",
     "_unsafe_view": "view",
     "ravel": "flatten",
+    "sym_size": "size",
+    "sym_numel": "numel",
+    "sym_stride": "stride",
+    "sym_storage_offset": "storage_offset",
+    "sym_is_contiguous": "is_contiguous",
 }
 
 KEYWORDS: dict[str, str] = {"axis": "dim", "keepdims": "keepdim", "x2": "other"}
@@ -64,7 +69,7 @@ ALIASING = frozenset({"detach", "detach_", "alias", "lift_fresh"})
 """The same tensor under another name."""
 
 CONVERSIONS = frozenset(
-    {"to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "cpu", "cuda"}
+    {"to", "_to_copy", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "cpu", "cuda"}
 )
 """Recorded as `to(self, dtype)`."""
 
@@ -110,4 +115,6 @@ DROPOUTS = frozenset({"dropout", "feature_dropout", "alpha_dropout", "feature_al
 
 
 def aten_name(name: str) -> str:
-    return ALIASES.get(name, name)
+    """ATen's name of what torch calls so; an overload's is that of its packet."""
+    packet = name.partition(".")[0]
+    return ALIASES.get(packet, packet)

@@ -74,10 +74,10 @@ def _with_exceptions(check: Check, plan: Plan, run: Run, same: Exceptions) -> Ch
         blamed.setdefault(plan.values[name], []).append(sym(name))
     failing = {size: _failing(check, size, run) for size in blamed}
     passing = [(n, v) for n, values in failing.items() if len(values) <= _MOST_EXCEPTIONS for v in values if same(n, v)]
-    if len(failing) == 1 and len(passing) == sum(map(len, failing.values())):
-        return None
     if not passing:
         return check
+    if len(check.free) == 1 and len(passing) == sum(map(len, failing.values())):
+        return None
     exceptions = [logical_and(*[eq(symbol, value) for symbol in blamed[size]]) for size, value in passing]
     return Check("any_of", check.condition, logical_or(*exceptions), check.text, check.comparison)
 

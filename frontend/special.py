@@ -11,9 +11,11 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.indexing import INDEXING
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
+from dlcb.frontend.overloads import overload_handler
 from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
 from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
+from dlcb.frontend.sym_functions import SYM_FUNCTIONS
 from dlcb.frontend.trace import Handler, Handlers, Trace, ask
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned
 
@@ -268,6 +270,7 @@ def make_handlers() -> Handlers:
         **INDEXING,
         **PERMUTES,
         **REFUSING,
+        **SYM_FUNCTIONS,
     }
     getters: dict[str, Handler] = {"shape": _shape, "nbytes": _nbytes, "data": _alias, **PERMUTE_GETTERS}
-    return Handlers(special, getters, _inplace, _out)
+    return Handlers(special, getters, _inplace, _out, overload_handler)

@@ -8,11 +8,12 @@ import dataclasses
 import logging
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
-from types import BuiltinFunctionType, CellType, FunctionType
+from types import BuiltinFunctionType, CellType, FunctionType, SimpleNamespace
 from typing import Any, cast
 
 import torch
 from torch._C import _is_any_autocast_enabled as is_any_autocast_enabled
+from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -27,12 +28,17 @@ __all__ = [
     "function_named",
     "is_any_autocast_enabled",
     "is_getter",
+    "is_overload",
+    "is_packet",
     "is_python_function",
     "quiet_fakes",
     "real_tensors",
+    "resolve_packet",
+    "schema_of",
     "storage_key",
     "unflatten",
     "without_dispatch",
+    "without_out",
 ]
 
 TreeSpec = pytree.TreeSpec
@@ -121,6 +127,8 @@ _DISPATCH_TESTS = dict.fromkeys(
     ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"), _never
 )
 _TESTS = frozenset(_DISPATCH_TESTS)
+_QUIET_OVERRIDES = SimpleNamespace(**{**vars(torch.overrides), **_DISPATCH_TESTS})
+"""Stands for the module `torch.overrides` where a function looks the tests up in it."""
 
 
 def without_dispatch(function: FunctionType) -> FunctionType:
@@ -137,6 +145,8 @@ def _clone(function: FunctionType) -> FunctionType:
     space = _globals.get(id(function.__globals__))
     if space is None:
         space = _globals[id(function.__globals__)] = {**function.__globals__, **_DISPATCH_TESTS}
+        if space.get("overrides") is torch.overrides:
+            space["overrides"] = _QUIET_OVERRIDES
     cells = function.__closure__
     own = cells and tuple(CellType() if _is_dispatching(cell.cell_contents) else cell for cell in cells)
     copy = FunctionType(function.__code__, space, function.__name__, function.__defaults__, own)
@@ -160,3 +170,59 @@ def is_python_function(function: Any) -> bool:
 def is_getter(function: Any) -> bool:
     """`Tensor.shape.__get__` and its like."""
     return getattr(function, "__name__", "") == "__get__" and not isinstance(function, BuiltinFunctionType)
+
+
+# Overloads of `torch.ops`
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """What an overload says of its arguments."""
+
+    name: str
+    """That of its packet; outside ATen with its namespace, `mylib.op`."""
+    by_position: tuple[tuple[str, Any], ...]
+    """Argument names and defaults; all without a default come first."""
+    written: frozenset[str]
+
+    def in_place(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with all that may be positional in their places. A None by keyword is as if not given."""
+        left = {key: value for key, value in kwargs.items() if value is not None}
+        rest = self.by_position[len(args) :]
+        last = max((at for at, (name, _) in enumerate(rest, 1) if name in left), default=0)
+        return (*args, *(left.pop(name, default) for name, default in rest[:last])), left
+
+
+def is_overload(function: Any) -> bool:
+    return isinstance(function, (OpOverload, OpOverloadPacket))
+
+
+def is_packet(function: Any) -> bool:
+    return isinstance(function, OpOverloadPacket)
+
+
+def schema_of(overload: OpOverload) -> Schema:
+    arguments = overload._schema.arguments
+    space, _, name = overload._schema.name.partition("::")
+    return Schema(
+        name if space == "aten" else f"{space}.{name}",
+        tuple((a.name, a.default_value) for a in arguments if not a.kwarg_only),
+        frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write),
+    )
+
+
+def resolve_packet(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpOverload:
+    """The overload that torch chooses for these arguments."""
+    name = torch._C._jit_resolve_packet(packet._qualified_op_name, *args, **kwargs)
+    return getattr(packet, name or "default")
+
+
+def without_out(overload: OpOverload) -> OpOverload | None:
+    """The overload of the same arguments but `out`."""
+    wanted = [(a.name, str(a.type)) for a in overload._schema.arguments if a.name != "out"]
+    packet = overload.overloadpacket
+    for name in packet.overloads():
+        found = getattr(packet, name)
+        if [(a.name, str(a.type)) for a in found._schema.arguments] == wanted:
+            return found
+    return None

@@ -24,7 +24,7 @@ from dlcb.frontend.tracker import Comparison, Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid"})
+_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid", "sym_max", "sym_min", "sym_int", "sym_float"})
 """Functions written in Python that are not run again but treated as if they were C functions."""
 
 _PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})
@@ -263,8 +263,14 @@ class Handlers:
     """Which handler treats a torch function; found once for each function."""
 
     def __init__(
-        self, special: dict[str, Handler], getters: dict[str, Handler], inplace: Handler, out: Handler
+        self,
+        special: dict[str, Handler],
+        getters: dict[str, Handler],
+        inplace: Handler,
+        out: Handler,
+        overload: Callable[[Any, Callable[[str], Handler]], Handler],
     ) -> None:
+        self._overload = overload
         self._special = special
         self._getters = getters
         self._inplace = inplace
@@ -278,11 +284,16 @@ class Handlers:
         return handler
 
     def _choose(self, func: Any) -> Handler:
+        if private.is_overload(func):
+            return self._overload(func, self._named)
         if private.is_getter(func):
             return self._getters.get(func.__self__.__name__, ask)
         name = aten_name(func.__name__)
         if private.is_python_function(func) and name not in _SPECIAL_IN_PYTHON:
             return Trace.run_python
+        return self._named(name)
+
+    def _named(self, name: str) -> Handler:
         if name in self._special:
             return self._special[name]
         if name in SYNCHRONIZING:
