@@ -7,32 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import torch
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
-from dlcb.dialects._xdsl import to_text
-from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.frontend.build import TORCH_RANGE, Options
 from dlcb.frontend.capture import capture
-from dlcb.frontend.importer import Imported, Result, import_captured
+from dlcb.frontend.importer import Result
 from dlcb.frontend.inputs import Dynamic
+from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
-from dlcb.frontend.reference import ReferenceModel, ReferenceProgram
 from dlcb.frontend.retrace import retrace
 from dlcb.frontend.torch_private import flatten
 from dlcb.lowering.cuda_to_text import cuda_unit
-from dlcb.lowering.lower import Lowered, context, lower
-from dlcb.lowering.pipeline import run
-from dlcb.lowering.text_to_cpu import compile_cpu
-from dlcb.lowering.text_to_cubin import compile_cubin
-from dlcb.passes.solve import DIMENSIONS, PINNED
-from dlcb.passes.stages import Stage
-from dlcb.runtime.artifact import Artifact
-from dlcb.runtime.compiled import KERNEL_STAGE, CompiledModel, Interface, Report, kernels_for, parameter_names
-from dlcb.runtime.cuda import arch_of
+from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
 from dlcb.runtime.structure import structure_of
 
-TORCH_RANGE = ("2.11", "2.16")
 Target = Literal["cuda", "cpu", "reference"]
 TARGETS: tuple[str, ...] = get_args(Target)
 
@@ -44,6 +32,7 @@ def compile(
     weights: Literal["live", "frozen"] = "live",
     target: Target | None = None,
     *,
+    fullgraph: bool = True,
     name: str | None = None,
     keep_ir: bool = False,
     check: bool = False,
@@ -55,9 +44,10 @@ def compile(
     that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
     "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
     again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
-    rule, slowly, on the CPU. `keep_ir` keeps the printed IR of every stage; `check` verifies every stage, and that the
-    program traced at the example's sizes is the one that was captured. Raises `UserError` for a program that eager
-    refuses too, `UnsupportedError` for one that DLCB does not compile.
+    rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run in eager, between the
+    compiled regions; `explain()` lists them. `keep_ir` keeps the printed IR of every stage; `check` verifies every
+    stage, and that the program traced at the example's sizes is the one that was captured. Raises `UserError` for a
+    program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
     args, kwargs = _arguments(example_inputs)
@@ -66,47 +56,13 @@ def compile(
     began = time.perf_counter()
     captured = capture(model, args, kwargs, dynamic)
     seconds["capture"] = time.perf_counter() - began
-    began = time.perf_counter()
-    imported = import_captured(captured)
-    module = imported.module
-    seconds["import"] = time.perf_counter() - began
-    kept: dict[str, str] = {"capture": to_text(module)} if keep_ir else {}
-    report = Report(nodes=len(captured.records))
-
-    def observe(stage: Stage, current: ModuleOp) -> None:
-        if keep_ir:
-            kept[stage.name] = to_text(current)
-        if stage.name == "solve":
-            report.dimensions = _dimensions(current, captured)
-        if stage.name == "coordinates":
-            report.launches = _launches(current)
-
-    name = name or captured.name
-    interface = _interface(model, imported, args, kwargs)
-    make_record = _record_maker(captured)
-    artifact = Artifact(name, target or device.type, weights, {}, "", {}, kept, imported.weights, TORCH_RANGE)
-    report.seconds = seconds
     if check:
         _check_retrace(captured, model, args, kwargs)
-    if target == "reference":
-        seconds |= run(module, context(), until="simplify", check=check, observer=observe)
-        program = ReferenceProgram(module, name, imported.weights, weights == "frozen")
-        return ReferenceModel(artifact, program, interface, report, make_record)
-    lowered = lower(module, check=check, observer=observe)
-    seconds |= lowered.seconds
-    artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
-    artifact.kernels = lowered.kernels
-    bound = _bound_weights(lowered)
-    artifact.weights = {n: w for n, w in imported.weights.items() if n in bound}
-    began = time.perf_counter()
-    if device.type == "cuda":
-        arch = arch_of(device)
-        artifact.cubins = {arch: compile_cubin(lowered.kernels, arch).data}
-    else:
-        artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
-    kernels = kernels_for(artifact, device, lambda ir, name: compile_cpu(lowered.kernels))
-    seconds["binary"] = time.perf_counter() - began
-    return CompiledModel(artifact, kernels, device, interface, report, graphs=graphs, make_record=make_record)
+    options = Options(device, target or device.type, weights, keep_ir, check, graphs)
+    built, results = build_captured(captured, name or captured.name, options, fullgraph)
+    built.report.seconds = seconds | built.report.seconds
+    interface = _interface(model, captured, results, args, kwargs)
+    return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
 
 
 def cuda_text(model: CompiledModel) -> str:
@@ -161,42 +117,13 @@ def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]
     return device
 
 
-def _bound_weights(lowered: Lowered) -> set[str]:
-    """The names of the weights that the programs take."""
-    return {row[1] for p in lowered.programs.values() for row in p["arguments"] if row[0] == "weight"}
-
-
-def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for func in module.body.block.ops:
-        known = func.attributes.get(DIMENSIONS) if isinstance(func, FuncOp) else None
-        if isinstance(known, DictionaryAttr):
-            found |= {k: v.data for k, v in known.data.items() if isinstance(v, StringAttr)}
-    for pin in captured.pins:
-        for given in captured.inputs:
-            if pin.symbol in given.symbols:
-                key = given.name if given.kind == "int" else f"{given.name}.shape[{given.symbols.index(pin.symbol)}]"
-                if f"by {PINNED}" in found.get(key, f"by {PINNED}"):
-                    found[key] = f"pinned to {pin.value}: {pin.reason}"
-    return found
-
-
-def _launches(module: ModuleOp) -> list[str]:
-    found: list[str] = []
-    for func in module.body.block.ops:
-        if isinstance(func, FuncOp):
-            for op in func.body.block.ops:
-                if isinstance(op, LaunchOp):
-                    found.append(f"@{func.symbol}: kernel {op.forms.data[0].data['kernel'].root_reference.data}")  # pyright: ignore
-                elif isinstance(op, GraphOp) and op.LIBRARY is not None:
-                    found.append(f"@{func.symbol}: library {op.LIBRARY} ({op.line})")
-    return found
-
-
 def _interface(
-    model: Callable[..., Any], imported: Imported, args: Sequence[Any], kwargs: Mapping[str, Any]
+    model: Callable[..., Any],
+    captured: Captured,
+    results: Sequence[Result],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> Interface:
-    captured = imported.captured
     names = parameter_names(model, args, kwargs)
     given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
     structure = structure_of(given, [])
@@ -204,7 +131,7 @@ def _interface(
     for described in captured.inputs:
         constant = described.kind == "constant"
         inputs.append(["constant", described.name, described.example] if constant else ["argument"])
-    outputs = [_output(result) for result in imported.results]
+    outputs = [_output(result) for result in results]
     filled = captured.out_spec.unflatten(list(range(len(outputs))))
     order: list[Any] = []
     return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import torch
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
-from dlcb.dialects.graph.types import Dim, dim_to_expr, dims_of, tensor, type_of
+from dlcb.dialects.graph.types import Dim, Dims, Layout, dim_to_expr, dims_of, tensor, type_of
 from dlcb.dialects.shape.expr import Expr, evaluate, substitute, sym
 from dlcb.dialects.shape.system import Source, System
 from dlcb.dialects.types import TYPE_NAME, index
 from dlcb.errors import DlcbError, InternalError, UnsupportedError
 from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, views
 from dlcb.frontend.aten.builder import Builder
-from dlcb.frontend.aten.dtypes import element_of
-from dlcb.frontend.records import Captured, Input, Operands, Record, Value
+from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
+from dlcb.frontend.records import Captured, Input, Operands, Record, Value, device_of
+from dlcb.frontend.placing import place_results, weight_layout
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
@@ -62,10 +63,66 @@ class Imported:
     results: list[Result]
 
 
+@dataclass(slots=True)
+class Survey:
+    """What an import found of a program that is not wholly native."""
+
+    left_out: dict[int, str]
+    """Why the record at this place is left to eager."""
+    foreign: list[str]
+    """Arguments and weights that no region can take, and why."""
+    dims: dict[Value, Dims]
+    """The dims of every tensor, over the system's symbols. Those of a left-out record's results are symbols of their
+    own: sizes of `value_name(result)`."""
+    sizes: dict[str, Expr]
+    """What the symbols of `Captured.result_dims` are."""
+    system: System
+
+
 @without_collection()
-def import_captured(captured: Captured) -> Imported:
-    """The program as IR. Raises `UnsupportedError` for an operation that has no handler."""
-    return _Importer(captured).run()
+def import_captured(captured: Captured, known: Mapping[str, Expr] | None = None) -> Imported:
+    """The program as IR; `known` are sizes of tensors that are not of it. Raises `UnsupportedError` that names every
+    operation that has no handler."""
+    found = _attempt(captured, known or {})
+    if isinstance(found, Survey):
+        raise UnsupportedError(_every([*found.foreign, *found.left_out.values()]))
+    return found
+
+
+@without_collection()
+def import_or_survey(captured: Captured) -> Imported | Survey:
+    """The program as IR, or what of it has to be left to eager."""
+    return _attempt(captured, {})
+
+
+def _attempt(captured: Captured, known: Mapping[str, Expr]) -> Imported | Survey:
+    eager: dict[Record, str] = {}
+    while True:
+        importer = _Importer(captured, known, eager)
+        try:
+            importer.import_records()
+            return importer.survey() if importer.left_out or importer.foreign else importer.finish()
+        except _Unmade as error:
+            eager[error.record] = str(error)
+
+
+class _Unmade(Exception):
+    """A result is needed that the record's handler does not make."""
+
+    def __init__(self, record: Record, value: Value) -> None:
+        place = record.results.index(value)
+        super().__init__(f"{record.op}: {record.line}: DLCB does not compute result {place} of it")
+        self.record = record
+
+
+def value_name(value: Value) -> str:
+    """The name of a tensor that one part of a program makes and another takes."""
+    return f"v{value.id}"
+
+
+def _every(reasons: list[str]) -> str:
+    first, *others = dict.fromkeys(reasons)
+    return first if not others else "\n  ".join([f"{len(others) + 1} operations are not supported:", first, *others])
 
 
 def _takes(handler: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -77,29 +134,47 @@ def _takes(handler: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
 
 
 class _Importer:
-    def __init__(self, captured: Captured) -> None:
+    def __init__(self, captured: Captured, known: Mapping[str, Expr], eager: Mapping[Record, str]) -> None:
+        self.left_out: dict[int, str] = {}
+        self.foreign: list[str] = []
+        self._eager = eager
+        self._record: Record | None = None
+        self._unmade: dict[Value, Record] = {}
+        self._strange: dict[Value, Dims] = {}
         self._captured = captured
+        self._device = device_of(captured)
         self._system = System()
         self._builder = Builder(self._system)
         self._values: dict[Value, SSAValue] = {}
         self._arguments: list[tuple[SSAValue, str, str]] = []
         self._block = Block()
-        self._sizes: dict[str, Expr] = {}
+        self._sizes: dict[str, Expr] = dict(known)
         self._traced: dict[Dim, int] = {}
         self._dims: dict[Value, list[tuple[str, int]]] = {}
         for name, (value, dim) in captured.result_dims.items():
             self._dims.setdefault(value, []).append((name, dim))
 
-    def run(self) -> Imported:
+    def import_records(self) -> None:
         captured = self._captured
         for given in captured.inputs:
             self._add_input(given)
         for weight in captured.weights:
-            self._add_argument(
-                weight.name, "weight", tensor(weight.value.shape, element_of(weight.value.dtype)), weight.value
-            )
-        for record in captured.records:
-            self._import(record)
+            value = weight.value
+            self._add_argument(weight.name, "weight", value.shape, value, weight_layout(weight.tensor))
+            self._note_foreign(weight.name, value)
+        for place, record in enumerate(captured.records):
+            try:
+                self._import(record)
+            except UnsupportedError as error:
+                self.left_out[place] = str(error)
+                self._stand_in(record)
+
+    def survey(self) -> Survey:
+        dims = {value: dims_of(found) for value, found in self._values.items()}
+        return Survey(self.left_out, self.foreign, {**self._strange, **dims}, self._sizes, self._system)
+
+    def finish(self) -> Imported:
+        captured = self._captured
         results, returned = self._returned()
         self._block.add_ops([*self._builder.ops, returned])
         self._add_checks()
@@ -112,30 +187,60 @@ class _Importer:
     # Arguments
 
     def _add_input(self, given: Input) -> None:
-        traced = self._captured.traced
+        is_int = given.kind == "int"
         for dim, symbol in enumerate(given.symbols):
-            is_int = given.kind == "int"
-            self._system.symbols[symbol] = Source.integer(given.name) if is_int else Source.size(given.name, dim)
-            self._system.traced[symbol] = traced[symbol]
-            if not is_int:
-                self._builder.at_least[symbol] = 0
-        if given.kind == "int":
-            self._add_argument(given.name, "int", index, None)
+            if isinstance(symbol, str) and symbol not in self._system.symbols:
+                source = Source.integer(given.name) if is_int else Source.size(given.name, dim)
+                self._add_symbol(symbol, source, self._captured.traced[symbol])
+                if not is_int:
+                    self._builder.at_least[symbol] = 0
+        if is_int:
+            self._take(given.name, "int", index)
         elif given.value is not None:
-            self._add_argument(given.name, "input", tensor(given.symbols, element_of(given.value.dtype)), given.value)
+            self._add_argument(given.name, "input", given.symbols, given.value)
+            self._note_foreign(given.name, given.value)
 
-    def _add_argument(self, name: str, kind: str, type: Attribute, value: Value | None) -> None:
+    def _note_foreign(self, name: str, value: Value) -> None:
+        if value.dtype not in ELEMENT_OF or value.device != self._device:
+            self.foreign.append(f"argument {name}: {self._why_not(value)}")
+
+    def _add_symbol(self, name: str, source: Source, traced: int) -> None:
+        self._system.symbols[name] = source
+        self._system.traced[name] = traced
+
+    def _add_argument(self, name: str, kind: str, dims: Dims, value: Value, layout: Layout | None = None) -> None:
+        if value.dtype in ELEMENT_OF:
+            self._values[value] = self._take(name, kind, tensor(dims, ELEMENT_OF[value.dtype], layout))
+        else:
+            self._strange[value] = dims
+
+    def _take(self, name: str, kind: str, type: Attribute) -> SSAValue:
         argument = self._block.insert_arg(type, len(self._block.args))
         self._arguments.append((argument, name, kind))
-        if value is not None:
-            self._values[value] = argument
+        return argument
+
+    def _stand_in(self, record: Record) -> None:
+        """The results of a record that is left out are as inputs to all that follows."""
+        for value in record.results:
+            symbols = tuple(f"{value_name(value)}_{dim}" for dim in range(len(value.shape)))
+            for dim, (symbol, size) in enumerate(zip(symbols, value.shape, strict=True)):
+                self._add_symbol(symbol, Source.size(value_name(value), dim), size)
+                self._builder.at_least[symbol] = 0
+            self._add_argument(value_name(value), "input", symbols, value)
+            for name, dim in self._dims.get(value, ()):
+                self._sizes[name] = sym(symbols[dim])
 
     # Records
 
     def _import(self, record: Record) -> None:
         handler = TABLE.get(record.op)
-        if handler is None:
-            raise UnsupportedError(f"{record.op}: {record.line}: DLCB has no such operation")
+        if record in self._eager:
+            raise UnsupportedError(self._eager[record])
+        if record.why_eager or handler is None:
+            why = record.why_eager or "DLCB has no such operation"
+            raise UnsupportedError(f"{record.op}: {record.line}: {why}")
+        self._record = record
+        self._check_results(record)
         builder = self._builder
         builder.op, builder.line = record.op, record.line
         builder.dtypes = tuple(value.dtype for value in record.results)
@@ -151,8 +256,24 @@ class _Importer:
             raise UnsupportedError(f"{record.op}: {record.line}: {error}") from error
         results = cast(tuple[SSAValue | None, ...], built) if isinstance(built, tuple) else (built,)
         for value, result in zip(record.results, results, strict=True):
-            if result is not None:
+            if result is None:
+                self._unmade[value] = record
+            else:
                 self._place(record, value, result)
+
+    def _check_results(self, record: Record) -> None:
+        for value in record.results:
+            if value.dtype not in ELEMENT_OF or value.device != self._device:
+                self._refuse_tensor(value)
+
+    def _refuse_tensor(self, value: Value) -> NoReturn:
+        where = "" if self._record is None else f"{self._record.op}: {self._record.line}: "
+        raise UnsupportedError(where + self._why_not(value))
+
+    def _why_not(self, value: Value) -> str:
+        if value.device != self._device:
+            return f"a tensor on {value.device} in a program on {self._device}"
+        return why_not_dtype(value.dtype)
 
     def _place(self, record: Record, value: Value, result: SSAValue) -> None:
         dims = dims_of(result)
@@ -184,11 +305,11 @@ class _Importer:
 
     def _value(self, value: Value) -> SSAValue:
         found = self._values.get(value)
-        if found is None:
-            made = next(r for r in self._captured.records if value in r.results)
-            place = made.results.index(value)
-            raise UnsupportedError(f"{made.op}: {made.line}: DLCB does not compute result {place} of it")
-        return found
+        if found is not None and value.device == self._device:
+            return found
+        if value in self._unmade:
+            raise _Unmade(self._unmade[value], value)
+        self._refuse_tensor(value)
 
     def _expr(self, expr: Expr) -> Expr:
         """An expression over symbols of the function."""
@@ -204,19 +325,20 @@ class _Importer:
         place_of = {argument: place for place, (argument, _, _) in enumerate(self._arguments)}
         updated = [place_of[self._values[update.target]] for update in captured.updates]
         values = [self._values[update.value] for update in captured.updates]
-        tensors = [self._value(output) for output in captured.outputs if isinstance(output, Value)]
+        tensors = place_results(captured, self._system, self._value, place_of)
         numbers: list[Dim] = []
         places = iter(range(len(tensors)))
         results = [self._result(output, places, len(tensors), numbers) for output in captured.outputs]
-        aliases: list[tuple[int, int]] = []
-        shares: list[tuple[int, int]] = []
-        for alias in captured.aliases:
-            result = results[alias.output].place
-            if isinstance(alias.of, Value):
-                aliases.append((result, place_of[self._values[alias.of]]))
-            else:
-                shares.append((result, results[alias.of].place))
-        return results, ReturnOp.make([*values, *tensors], updated, aliases, shares, tuple(numbers))
+        returned = ReturnOp.make(
+            [*values, *(placed.memory for placed in tensors)],
+            updated,
+            [(number, placed.argument) for number, placed in enumerate(tensors) if placed.argument is not None],
+            [(number, placed.shares) for number, placed in enumerate(tensors) if placed.shares is not None],
+            tuple(numbers),
+            [placed.layout for placed in tensors],
+            [placed.view for placed in tensors],
+        )
+        return results, returned
 
     def _result(self, output: Any, places: Iterator[int], tensors: int, numbers: list[Dim]) -> Result:
         if isinstance(output, Value):

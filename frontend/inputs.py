@@ -94,9 +94,9 @@ def _argument(name: str, leaf: Any, taken: set[str]) -> Argument:
         name += "_"
     taken.add(name)
     if isinstance(leaf, torch.Tensor):
-        if leaf.is_sparse or leaf.is_quantized or leaf.is_complex() or leaf.is_nested:
+        if leaf.layout is not torch.strided or leaf.is_quantized or leaf.is_nested:
             raise UnsupportedError(
-                f"argument {name}: a tensor of {leaf.dtype}, {leaf.layout}; DLCB takes dense, real tensors"
+                f"argument {name}: a tensor of {leaf.dtype}, {leaf.layout}; DLCB takes dense tensors"
             )
         symbols = tuple(f"{name}_{dim}" for dim in range(leaf.dim()))
         taken.update(symbols)

@@ -27,12 +27,14 @@ class Value:
     """Traced sizes."""
     dtype: torch.dtype
     device: torch.device
+    strides: tuple[int, ...] = ()
+    """As eager has them at the traced sizes."""
 
     def __repr__(self) -> str:
         return f"%{self.id}"
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Record:
     """results = op(*args, **kwargs), by ATen's name and argument names."""
 
@@ -68,8 +70,8 @@ class Input:
     kind: str
     example: Any
     value: Value | None = None
-    symbols: tuple[str, ...] = ()
-    """The symbol of each size of a tensor, or of the int."""
+    symbols: tuple[str | int, ...] = ()
+    """The symbol of each size of a tensor, or of the int. A number is a size that is known."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,14 @@ class Alias:
     of: Value | int
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an output lies in eager: in memory whose whole content is `content`, and which began as `root`."""
+
+    content: Value
+    root: Value
+
+
 @dataclass(slots=True)
 class Captured:
     """A whole program, valid for all sizes for which its checks hold."""
@@ -131,6 +141,8 @@ class Captured:
     """What the program asked that the capture can't check."""
     memory: dict[Value, Value]
     """For values that are views: the value with which their memory began."""
+    places: dict[Value, Place] = field(default_factory=dict["Value", "Place"])
+    """Of outputs that are tensors; of one that is not there, `memory` says where it lies."""
 
     def __str__(self) -> str:
         return "\n".join(
@@ -149,3 +161,11 @@ class Captured:
 
 def result_dim_symbol(value: Value, dim: int) -> str:
     return f"%{value.id}_{dim}"
+
+
+def device_of(captured: Captured) -> torch.device:
+    """Where the program's tensors are; of several devices, the first that is not the CPU."""
+    values = [given.value for given in captured.inputs] + [weight.value for weight in captured.weights]
+    devices = [value.device for value in values if value is not None]
+    devices += [value.device for record in captured.records[:1] for value in record.results]
+    return next((d for d in devices if d.type != "cpu"), torch.device("cpu"))

@@ -6,7 +6,6 @@ Results have memory of their own, also where the program returns a view of an ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,35 +20,8 @@ from dlcb.evaluator.graph import Argument, run_program
 from dlcb.evaluator.scalars import Array
 from dlcb.evaluator.sizes import bind_symbols, lookup
 from dlcb.frontend.aten.dtypes import element_of
-from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.call import Value
-from dlcb.runtime.compiled import CompiledModel, Interface, Report
 from dlcb.runtime.dtypes import DTYPES
-from dlcb.runtime.structure import RecordMaker
-
-
-class ReferenceModel(CompiledModel):
-    """Called, and asked, like any compiled model; there is nothing of it to save."""
-
-    def __init__(
-        self,
-        artifact: Artifact,
-        program: ReferenceProgram,
-        interface: Interface,
-        report: Report,
-        make_record: RecordMaker,
-    ) -> None:
-        self._describe(artifact, interface, report, make_record)
-        self._program = program
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._results(self._program.run(self._flat(args, kwargs)))
-
-    def refresh_weights(self) -> None:
-        self._program.refresh_weights()
-
-    def save(self, path: str | Path) -> None:
-        raise UserError(f"{self.name}: the reference target has no kernels to save; compile for cuda or cpu")
 
 
 HALF = (torch.float16, torch.bfloat16)
@@ -58,6 +30,8 @@ HALF = (torch.float16, torch.bfloat16)
 class ReferenceProgram:
     """`@main` of a module as it is after `simplify`, called with flat tensors and integers. `weights` by name; with
     `frozen` they are taken once, and again at `refresh_weights()`."""
+
+    why_not_saved = "the reference target has no kernels to save; compile for cuda or cpu"
 
     def __init__(self, module: ModuleOp, name: str, weights: dict[str, Tensor], frozen: bool) -> None:
         self._module = module

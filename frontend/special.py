@@ -69,9 +69,8 @@ def _convert(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(result, torch.Tensor) or trace.memory.find(result) is not None:
         return result
     if result.device != source.device:
-        raise UnsupportedError(
-            f"{func.__name__}: {source_line()}: moves a tensor from {source.device} to {result.device}"
-        )
+        moves = f"moves a tensor from {source.device} to {result.device}"
+        return trace.perform(func.__name__, func, args, kwargs, why_eager=moves)
     if result.dtype != source.dtype:
         return trace.perform("to", torch.Tensor.to, (source, result.dtype), {})
     return trace.perform("clone", torch.clone, (source,), {})
@@ -93,13 +92,30 @@ def _inplace(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """x.op_(…): the functional op, written into x."""
     name = aten_name(func.__name__)
     target = trace.fake(args[0])
-    functional = private.function_named(name[:-1])
-    if functional is None:
-        raise UnsupportedError(f"{name}: {source_line()}: there is no form of it that leaves its argument alone")
+    functional = private.function_named(name[:-1]) or out_of_place(func)
     result = trace.perform(name[:-1], functional, (target, *args[1:]), kwargs)
     if result.shape != target.shape or not torch.can_cast(result.dtype, target.dtype):
         func(target, *map(trace.fake, args[1:]), **kwargs)
     trace.assign(target, result)
+    return args[0]
+
+
+def out_of_place(func: Function) -> Function:
+    """The same into a copy of its first argument."""
+
+    def on_copy(target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return func(target.clone(), *args, **kwargs)
+
+    return on_copy
+
+
+def _random(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Random numbers, made by torch; x.normal_() and its like into x."""
+    name = aten_name(func.__name__)
+    if not name.endswith("_"):
+        return trace.perform(name, func, args, kwargs, why_eager=_RANDOMLY, ordered=True)
+    result = trace.perform(name[:-1], out_of_place(func), args, kwargs, why_eager=_RANDOMLY, ordered=True)
+    trace.assign(trace.fake(args[0]), result)
     return args[0]
 
 
@@ -180,14 +196,14 @@ def _scalar(trace: Trace, value: float, dtype: torch.dtype | None) -> torch.Tens
     return trace.perform("scalar_tensor", torch.scalar_tensor, (value,), {"dtype": dtype})
 
 
-# Refusals
+# What only eager can do
 
 
-def _refusing(condition: Callable[[Args, Kwargs], Any], why: str, name: str) -> Handler:
+def _random_if(condition: Callable[[Args, Kwargs], Any], name: str) -> Handler:
     def handler(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-        if condition(args, kwargs):
-            raise UnsupportedError(f"{name}: {source_line()}: {why}")
-        return trace.perform(name, func, args, kwargs)
+        if not condition(args, kwargs):
+            return trace.perform(name.rstrip("_"), func, args, kwargs)
+        return _random(trace, func, args, kwargs)
 
     return handler
 
@@ -207,6 +223,24 @@ def _updates_statistics(args: Args, kwargs: Kwargs) -> bool:
     return (
         bool(args[5] if len(args) > 5 else kwargs.get("training")) and (args[3] if len(args) > 3 else None) is not None
     )
+
+
+def _batch_norm(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """In training mode its running statistics are results, written into the buffers."""
+    if not _updates_statistics(args, kwargs):
+        return trace.perform("batch_norm", func, args, kwargs)
+    mean, variance = args[3], args[4]
+    function = torch.ops.aten._native_batch_norm_legit_functional.default
+    result, _, _, new_mean, new_variance = trace.perform("_native_batch_norm_legit_functional", function, args[:8], {})
+    trace.assign(trace.fake(mean), new_mean)
+    trace.assign(trace.fake(variance), new_variance)
+    return result
+
+
+def _instance_norm(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    if _updates_statistics(args, kwargs):
+        raise UnsupportedError(f"instance_norm: {source_line()}: updates its running statistics; call .eval()")
+    return trace.perform("instance_norm", func, args, kwargs)
 
 
 def _has_one_argument(args: Args, kwargs: Kwargs) -> bool:
@@ -238,13 +272,11 @@ def _meshgrid(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
         return tuple(grid.transpose(0, 1) if turned else grid for grid in grids)
 
 
-_STATISTICS = "updates its running statistics; call .eval()"
-
-REFUSING: dict[str, Handler] = {
-    **{name: _refusing(_drops, _RANDOMLY, name) for name in DROPOUTS},
-    "scaled_dot_product_attention": _refusing(_attends_with_dropout, _RANDOMLY, "scaled_dot_product_attention"),
-    "batch_norm": _refusing(_updates_statistics, _STATISTICS, "batch_norm"),
-    "instance_norm": _refusing(_updates_statistics, _STATISTICS, "instance_norm"),
+PARTLY_EAGER: dict[str, Handler] = {
+    **{name: _random_if(_drops, name) for form in DROPOUTS for name in (form, f"{form}_")},
+    "scaled_dot_product_attention": _random_if(_attends_with_dropout, "scaled_dot_product_attention"),
+    "batch_norm": _batch_norm,
+    "instance_norm": _instance_norm,
     "where": _where,
 }
 
@@ -269,8 +301,8 @@ def make_handlers() -> Handlers:
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),
         **INDEXING,
         **PERMUTES,
-        **REFUSING,
+        **PARTLY_EAGER,
         **SYM_FUNCTIONS,
     }
     getters: dict[str, Handler] = {"shape": _shape, "nbytes": _nbytes, "data": _alias, **PERMUTE_GETTERS}
-    return Handlers(special, getters, _inplace, _out, overload_handler)
+    return Handlers(special, getters, _inplace, _out, _random, overload_handler)

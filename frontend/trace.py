@@ -116,7 +116,7 @@ class Trace(private.TorchFunctionMode):
 
     def new_value(self, like: torch.Tensor) -> Value:
         self._values += 1
-        return Value(self._values, tuple(like.shape), like.dtype, like.device)
+        return Value(self._values, tuple(like.shape), like.dtype, like.device, like.stride())
 
     # Operands
 
@@ -268,6 +268,7 @@ class Handlers:
         getters: dict[str, Handler],
         inplace: Handler,
         out: Handler,
+        random: Handler,
         overload: Callable[[Any, Callable[[str], Handler]], Handler],
     ) -> None:
         self._overload = overload
@@ -275,6 +276,7 @@ class Handlers:
         self._getters = getters
         self._inplace = inplace
         self._out = out
+        self._random = random
         self._found: dict[Any, Handler] = {}
 
     def find(self, func: Any) -> Handler:
@@ -299,7 +301,7 @@ class Handlers:
         if name in SYNCHRONIZING:
             return _refuse_synchronizing
         if name.rstrip("_") in RANDOM:
-            return _refuse_random
+            return self._random
         if name.endswith("_") and not name.startswith("__"):
             return self._inplace
         return self._operation(name)
@@ -322,10 +324,4 @@ def _refuse_synchronizing(trace: Trace, func: Any, args: tuple[Any, ...], kwargs
     raise UnsupportedError(
         f"{func.__name__}: {source_line()}: Python would wait for elements of a tensor; DLCB compiles programs whose"
         " sizes and branches do not depend on elements"
-    )
-
-
-def _refuse_random(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise UnsupportedError(
-        f"{func.__name__}: {source_line()}: random numbers; call .eval() where they come from dropout"
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -26,6 +26,19 @@ CompileCpu = Callable[[str, str], Path]
 
 KERNEL_STAGE = "host"
 """The stage whose IR holds a module's kernels for good."""
+
+
+class Program(Protocol):
+    """What runs: flat arguments in, a flat list out."""
+
+    @property
+    def why_not_saved(self) -> str:
+        """Why there is nothing of it to save; empty where there is."""
+        ...
+
+    def run(self, arguments: Sequence[Any]) -> Sequence[Any]: ...
+
+    def refresh_weights(self) -> None: ...
 
 
 @dataclass
@@ -77,6 +90,18 @@ class Report:
     nodes: int = 0
     launches: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    eager: list[str] = field(default_factory=list[str])
+    """The ops that run in eager, each with its line and why."""
+    regions: int = 1
+    """How many parts of the program are compiled."""
+    native_bytes: int = 0
+    eager_bytes: int = 0
+    """Bytes of the ops' results on each side, at the example's sizes; counted where ops run in eager."""
+
+    @property
+    def native(self) -> int:
+        """How many ops are compiled."""
+        return self.nodes - len(self.eager)
 
     @staticmethod
     def from_json(data: Any) -> Report:
@@ -93,30 +118,12 @@ class CompiledModel:
     def __init__(
         self,
         artifact: Artifact,
-        kernels: Kernels,
-        device: torch.device,
+        program: Program,
         interface: Interface,
         report: Report,
-        *,
-        graphs: bool = True,
-        limits: Limits | None = None,
         make_record: RecordMaker | None = None,
     ) -> None:
-        self._describe(artifact, interface, report, make_record)
-        self.module = CompiledModule(
-            artifact.programs["main"],
-            kernels,
-            device,
-            artifact.weights,
-            weights_program=artifact.programs.get("weights"),
-            mode="frozen" if artifact.mode == "frozen" else "live",
-            graphs=graphs,
-            limits=limits,
-        )
-
-    def _describe(
-        self, artifact: Artifact, interface: Interface, report: Report, make_record: RecordMaker | None
-    ) -> None:
+        self.module = program
         self._artifact = artifact
         self._interface = interface
         self._report = report
@@ -186,7 +193,8 @@ class CompiledModel:
         """What was compiled, in words."""
         report = self._report
         artifact = self._artifact
-        lines = [f"{self.name}: target {artifact.target}, {report.nodes} ops, all native; weights {artifact.mode}"]
+        lines = [f"{self.name}: target {artifact.target}, {_shares(report)}; weights {artifact.mode}"]
+        lines += [f"  in eager: {reason}" for reason in report.eager]
         lines += [f"  {dim}: {state}" for dim, state in report.dimensions.items()]
         lines += [f"  note: {note}" for note in report.notes]
         lines.append(f"  {len(report.launches)} launches and library calls:")
@@ -215,6 +223,8 @@ class CompiledModel:
 
     def save(self, path: str | Path) -> None:
         """Write a `.dlcb` file with a snapshot of the weights."""
+        if self.module.why_not_saved:
+            raise UserError(f"{self.name} can't be saved: {self.module.why_not_saved}")
         self._artifact.extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
         save_artifact(self._artifact, Path(path))
 
@@ -234,7 +244,32 @@ def load(
     where = torch.device(device or artifact.target)
     kernels = kernels_for(artifact, where, compile_cpu)
     artifact.weights = {n: w.to(where) for n, w in artifact.weights.items()}
-    return CompiledModel(artifact, kernels, where, interface, report, graphs=graphs, limits=limits)
+    return CompiledModel(artifact, module_of(artifact, kernels, where, graphs=graphs, limits=limits), interface, report)
+
+
+def module_of(
+    artifact: Artifact, kernels: Kernels, device: torch.device, *, graphs: bool = True, limits: Limits | None = None
+) -> CompiledModule:
+    """The artifact's programs, with its weights, ready to run."""
+    return CompiledModule(
+        artifact.programs["main"],
+        kernels,
+        device,
+        artifact.weights,
+        weights_program=artifact.programs.get("weights"),
+        mode="frozen" if artifact.mode == "frozen" else "live",
+        graphs=graphs,
+        limits=limits,
+    )
+
+
+def _shares(report: Report) -> str:
+    """How much is native: of the ops, and of the bytes that they make."""
+    if not report.eager:
+        return f"{report.nodes} ops, all native"
+    made = report.native_bytes + report.eager_bytes
+    share = f", {report.native_bytes / made:.0%} of the bytes of results" if made else ""
+    return f"{report.nodes} ops, {report.native} native in {report.regions} regions ({report.native / report.nodes:.0%}{share})"
 
 
 def _result_maker(output: list[Any]) -> Builder:

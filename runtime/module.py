@@ -32,6 +32,8 @@ class CompiledModule:
     that they use; the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
     """
 
+    why_not_saved = ""
+
     def __init__(
         self,
         main: Any,

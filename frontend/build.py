@@ -1,0 +1,114 @@
+"""From an imported program to one that runs: lowered, its kernels compiled and loaded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+
+from dlcb.dialects._xdsl import to_text
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.structure import FuncOp, LaunchOp
+from dlcb.frontend.importer import Imported
+from dlcb.frontend.records import Captured
+from dlcb.frontend.reference import ReferenceProgram
+from dlcb.lowering.lower import Lowered, context, lower
+from dlcb.lowering.pipeline import run
+from dlcb.lowering.text_to_cpu import compile_cpu
+from dlcb.lowering.text_to_cubin import compile_cubin
+from dlcb.passes.solve import DIMENSIONS, PINNED
+from dlcb.passes.stages import Stage
+from dlcb.runtime.artifact import Artifact
+from dlcb.runtime.compiled import KERNEL_STAGE, Program, Report, kernels_for, module_of
+from dlcb.runtime.cuda import arch_of
+
+TORCH_RANGE = ("2.11", "2.16")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a program is built; `dlcb.compile` says what each means."""
+
+    device: torch.device
+    target: str
+    weights: Literal["live", "frozen"] = "live"
+    keep_ir: bool = False
+    check: bool = False
+    graphs: bool = True
+
+
+@dataclass(slots=True)
+class Built:
+    artifact: Artifact
+    program: Program
+    report: Report
+
+
+def build(imported: Imported, name: str, options: Options) -> Built:
+    captured, module = imported.captured, imported.module
+    kept: dict[str, str] = {"capture": to_text(module)} if options.keep_ir else {}
+    report = Report(nodes=len(captured.records), notes=list(captured.notes))
+
+    def observe(stage: Stage, current: ModuleOp) -> None:
+        if options.keep_ir:
+            kept[stage.name] = to_text(current)
+        if stage.name == "solve":
+            report.dimensions = _dimensions(current, captured)
+        if stage.name == "coordinates":
+            report.launches = _launches(current)
+
+    artifact = Artifact(name, options.target, options.weights, {}, "", {}, kept, imported.weights, TORCH_RANGE)
+    if options.target == "reference":
+        report.seconds = run(module, context(), until="simplify", check=options.check, observer=observe)
+        program = ReferenceProgram(module, name, imported.weights, options.weights == "frozen")
+        return Built(artifact, program, report)
+    lowered = lower(module, check=options.check, observer=observe)
+    report.seconds = lowered.seconds
+    artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
+    artifact.kernels = lowered.kernels
+    bound = _bound_weights(lowered)
+    artifact.weights = {n: w for n, w in imported.weights.items() if n in bound}
+    began = time.perf_counter()
+    if options.device.type == "cuda":
+        arch = arch_of(options.device)
+        artifact.cubins = {arch: compile_cubin(lowered.kernels, arch).data}
+    else:
+        artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
+    kernels = kernels_for(artifact, options.device, lambda ir, name: compile_cpu(lowered.kernels))
+    report.seconds["binary"] = time.perf_counter() - began
+    return Built(artifact, module_of(artifact, kernels, options.device, graphs=options.graphs), report)
+
+
+def _bound_weights(lowered: Lowered) -> set[str]:
+    """The names of the weights that the programs take."""
+    return {row[1] for p in lowered.programs.values() for row in p["arguments"] if row[0] == "weight"}
+
+
+def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for func in module.body.block.ops:
+        known = func.attributes.get(DIMENSIONS) if isinstance(func, FuncOp) else None
+        if isinstance(known, DictionaryAttr):
+            found |= {k: v.data for k, v in known.data.items() if isinstance(v, StringAttr)}
+    for pin in captured.pins:
+        for given in captured.inputs:
+            if pin.symbol in given.symbols:
+                key = given.name if given.kind == "int" else f"{given.name}.shape[{given.symbols.index(pin.symbol)}]"
+                if f"by {PINNED}" in found.get(key, f"by {PINNED}"):
+                    found[key] = f"pinned to {pin.value}: {pin.reason}"
+    return found
+
+
+def _launches(module: ModuleOp) -> list[str]:
+    found: list[str] = []
+    for func in module.body.block.ops:
+        if isinstance(func, FuncOp):
+            for op in func.body.block.ops:
+                if isinstance(op, LaunchOp):
+                    found.append(f"@{func.symbol}: kernel {op.forms.data[0].data['kernel'].root_reference.data}")  # pyright: ignore
+                elif isinstance(op, GraphOp) and op.LIBRARY is not None:
+                    found.append(f"@{func.symbol}: library {op.LIBRARY} ({op.line})")
+    return found

@@ -1,0 +1,1 @@
+"""Programs that are not wholly native: which parts are compiled, which run in eager, and how they run together."""
