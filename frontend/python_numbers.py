@@ -1,19 +1,21 @@
 """`range`, `len`, `min`, `max` and `math` for the time of a trace.
 
 Python has no hook there: `range` and `math` would use a tracked number unseen, `len` would make a plain int of it, and
-`min` and `max` would ask which number is smaller, where all of them together are an expression.
+`min` and `max` would ask which number is smaller, where all of them together are an expression. `int` and `float` are
+python_types.py's.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
+from dlcb.frontend.python_types import STAND_INS
 from dlcb.frontend.torch_private import FakeTensor
 from dlcb.frontend.tracked import TrackedInt, expr_of, number, pinned, traced
 
@@ -78,17 +80,23 @@ _PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.item
 
 
 @contextmanager
-def tracking_python_numbers() -> Generator[None]:
-    """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some."""
+def tracking_python_numbers(own: Iterable[ModuleType] = ()) -> Generator[None]:
+    """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some, and
+    in the program's own modules what `int` and `float` make of one."""
     _replace(builtins, {"range": _Range, "len": _tracking_len, **_EXTREMA})
     _replace(math, _PINNING)
+    for module in own:
+        _replace(module, STAND_INS)
     try:
         yield
     finally:
         _replace(builtins, {"range": _range, "len": _len, "min": _min, "max": _max})
         _replace(math, _FUNCTIONS)
+        for module in own:
+            for name in STAND_INS:
+                delattr(module, name)
 
 
-def _replace(module: ModuleType, functions: Mapping[str, Any]) -> None:
-    for name, function in functions.items():
-        setattr(module, name, function)
+def _replace(module: ModuleType, replacements: Mapping[str, Any]) -> None:
+    for name, replacement in replacements.items():
+        setattr(module, name, replacement)

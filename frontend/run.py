@@ -17,6 +17,7 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.functionalize import Storage
 from dlcb.frontend.inputs import Argument, Arguments
 from dlcb.frontend.python_numbers import tracking_python_numbers
+from dlcb.frontend.python_types import modules_of
 from dlcb.frontend.records import Alias, Input, Record, Update, Value, Weight
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
@@ -57,6 +58,7 @@ class Session:
         self.line = "?"
         """Where the last run was when it ended."""
         self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
+        self._own = modules_of(program)
         self._fake_mode = private.FakeTensorMode()
         self._twins: dict[int, torch.Tensor] = {}
         self._named = _named_tensors(program)
@@ -70,7 +72,7 @@ class Session:
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
-                with tracking_python_numbers(), self._fake_mode, trace:
+                with tracking_python_numbers(self._own), self._fake_mode, trace:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
         finally:
