@@ -22,7 +22,8 @@ from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.flat import lower_flat
-from dlcb.lowering.kernels.row import RowPlan, lower_row
+from dlcb.lowering.kernels.row import RowPlan
+from dlcb.lowering.kernels.rows import lower_row
 from dlcb.passes.stages import mark_stage
 
 FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
@@ -30,7 +31,8 @@ FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
 
 def variant_name(kernel: str, schedule: ScheduleAttr) -> str:
     row = "" if schedule.row == "none" else f"_{schedule.row}{schedule.items or 'long'}"
-    return f"{kernel}{row}_v{schedule.vector}" + ("_i64" if schedule.index == 64 else "")
+    step = "" if schedule.step is None else f"_step{schedule.step}"
+    return f"{kernel}{row}{step}_v{schedule.vector}" + ("_i64" if schedule.index == 64 else "")
 
 
 def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:

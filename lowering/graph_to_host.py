@@ -53,7 +53,8 @@ class _Writer:
         self.facts.define()
         self.facts.check()
         self.memory.place_arguments()
-        self.memory.plan()
+        launches = [op for op in self.func.body.block.ops if isinstance(op, LaunchOp)]
+        self.memory.plan({op: self.choice.workspace(op) for op in launches})
         for op in self.func.body.block.ops:
             if isinstance(op, LaunchOp):
                 self.launch(op)
@@ -92,7 +93,11 @@ class _Writer:
         tensors = [self.memory.whole(v) for v in op.operands]
         tensors += [self.memory.create(r) for r in fresh]
         buffers: list[SSAValue] = [*op.operands, *fresh]
-        self.builder.launch(tensors, self.choice.variants(op, buffers))
+        *steps, whole = self.choice.launches(op, buffers)
+        shared = self.memory.workspace(op)
+        for step in steps:
+            self.builder.launch([*tensors, *shared], step)
+        self.builder.launch(tensors, whole)
 
     def library(self, op: GraphOp) -> None:
         assert op.LIBRARY is not None

@@ -5,7 +5,10 @@
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
   registers; a loop that reads again for the longest, for those that need 64 bits, and where nothing but an address
   that is not aligned forbids vectors.
-* a row across memory (a column): one thread walks it, neighbours walk neighbouring columns.
+* a row across memory (a column): one thread walks a short one, several a longer one; neighbours walk neighbouring
+  columns.
+* rows that are only reduced, where they may be too few for the device and long: also steps over parts of them
+  (`passes/parts.py`), each with a variant or two.
 
 The choice is made here and only here.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 
 from xdsl.context import Context
@@ -21,13 +25,16 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRef
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from dlcb.dialects.coord.levels import reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp
-from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, vector_facts
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
-from dlcb.dialects.shape.expr import Expr, const
+from dlcb.dialects.shape.expr import Expr, const, mul, sym
 from dlcb.passes.functions import functions, system_of
+from dlcb.passes.parts import parts_of
+from dlcb.passes.scan_schedule import scan_schedules
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 
@@ -38,6 +45,8 @@ LONG_THREADS = 512
 ITEMS = 16
 """Row elements a thread holds where the row's length is not known."""
 MAX_ITEMS = 32
+COLUMN_ITEMS = 4
+"""Row elements of a column that a thread loads at once."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,10 @@ class Use:
             return dim
         expr = self.bound.get(dim)
         return None if expr is None else expr.value
+
+    def product(self, dims: Sequence[Dim]) -> Expr:
+        """Of sizes; one that no launch binds is a symbol."""
+        return reduce(mul, [const(d) if isinstance(d, int) else self.bound.get(d, sym(d)) for d in dims], const(1))
 
     def is_multiple(self, dim: Dim, of: int) -> bool:
         """Is it a multiple whatever the sizes of a call are?"""
@@ -139,22 +152,67 @@ def along_memory(kernel: KernelOp) -> bool:
 
 
 def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
-    wide = needs_wide(kernel, uses)
-    bits = (32, 64) if wide else (32,)
-    if not along_memory(kernel):
-        return [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
+    if kernel.has_scans:
+        return scan_schedules(kernel, along_memory(kernel), needs_wide(kernel, uses))
+    bits = (32, 64) if needs_wide(kernel, uses) else (32,)
+    column = not along_memory(kernel)
     facts = vector_facts(kernel)
-    if facts.strided:
-        return [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
+    if column:
+        found = column_schedules(_row_length(kernel), bits)
+    elif facts.strided:
+        found = [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
+    else:
+        found = along_schedules(kernel, uses, facts, bits)
+    if may_split(kernel, uses, column):
+        found += step_schedules(kernel, 1 if column else facts.widest, column, bits)
+    return found
+
+
+def _row_length(kernel: KernelOp) -> int | None:
     row = kernel.row.dims
-    length = prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None
+    return prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None
+
+
+def column_schedules(length: int | None, bits: Sequence[int]) -> list[ScheduleAttr]:
+    thread = [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
+    if length is not None and length <= MAX_THREAD_ROW:
+        return thread
+    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in bits]
+    return columns if length is not None else [thread[0], *columns]
+
+
+def along_schedules(
+    kernel: KernelOp, uses: Sequence[Use], facts: VectorFacts, bits: Sequence[int]
+) -> list[ScheduleAttr]:
+    length = _row_length(kernel)
     found = _row_classes(length, facts.widest)
     if not all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible):
         found += _row_classes(length, 1)
     serves_all = ScheduleAttr.of("block", LONG_THREADS, 1, 0, "none", bits[-1])
-    if wide or facts.widest > 1 or length is None:
+    if len(bits) > 1 or facts.widest > 1 or length is None:
         found = [s for s in found if s.items or s.vector > 1] + [serves_all]
     return found
+
+
+def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
+    """May cutting rows into parts pay, in some launch? Not where more than the results of reductions is stored."""
+    if row_stores(kernel):
+        return False
+    return any(
+        parts_of(use.product(kernel.outer.dims), use.product(kernel.row.dims), column).value != 0
+        for use in uses or [UNKNOWN]
+    )
+
+
+def step_schedules(kernel: KernelOp, widest: int, column: bool, bits: Sequence[int]) -> list[ScheduleAttr]:
+    """The last of each step serves all. Where an item's coordinates take divisions, 32 bits are worth a variant."""
+    steps = max(reduction_levels(kernel).values())
+    binding, items = ("column", COLUMN_ITEMS) if column else ("block", 0)
+    forms = dict.fromkeys([(widest, bits[0] if len(kernel.row.dims) > 1 else bits[-1]), (1, bits[-1])])
+    found = [
+        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step) for step in range(steps) for v, i in forms
+    ]
+    return [*found, ScheduleAttr.of(binding, BLOCK_THREADS, 1, items, "none", bits[-1], steps)]
 
 
 def _row_classes(length: int | None, v: int) -> list[ScheduleAttr]:

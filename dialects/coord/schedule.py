@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from xdsl.dialects.builtin import IntAttr, StringAttr
+from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-RowBinding = Literal["none", "warp", "block", "thread"]
+RowBinding = Literal["none", "warp", "block", "thread", "column", "tile", "walk"]
 Stage = Literal["none", "registers"]
 
 MAX_THREADS = 1024
 MAX_STAGED_ITEMS = 64
+MAX_THREAD_ROW = 16
+"""The longest row that one thread walks."""
 WARP = 32
 INDEX_LIMIT = 2**31 - 2**16
 """32-bit coordinates and offsets serve below this; the room is for the threads of the last block."""
@@ -28,12 +30,17 @@ class ScheduleAttr(ParametrizedAttribute):
 
     * `row`: what walks the row coordinates: `none` (no row: one thread an outer coordinate, or `vector` of them),
       `warp` (32 lanes a row, threads / 32 rows a block), `block` (all threads, one row a block), `thread` (one thread
-      walks a whole row).
+      walks a whole row), `column` (up to 32 neighbouring rows a block, threads / rows threads each). Of scans: `tile`
+      (all threads of a block, one row, by tiles of `items` neighbouring coordinates a thread), `walk` (one thread a
+      row, item by item); `block` is a single tile.
     * `vector`: neighbouring coordinates of the innermost axis that a thread computes together and loads and stores at
       once.
-    * `items`: row coordinates a thread holds; 0 means as many as the row needs, in a loop.
+    * `items`: row coordinates a thread holds; 0 means as many as the row needs, in a loop. Of a `column`: those that a
+      thread walks at once, each into a total of its own.
     * `stage`: whether what is loaded in the first pass over the row stays in registers for the later ones.
     * `index`: bits of coordinates and offsets.
+    * `step`, optional: the rows are cut into parts, and launches follow one another. Step i makes the i-th reduction of
+      each part and leaves it in a workspace, where later steps combine it; the last step stores the results.
     """
 
     name = "dlcb.coord.schedule"
@@ -43,11 +50,20 @@ class ScheduleAttr(ParametrizedAttribute):
     items_attr: IntAttr
     stage_attr: StringAttr
     index_attr: IntAttr
+    step_attr: IntAttr | NoneAttr
 
     @staticmethod
-    def of(row: RowBinding, threads: int, vector: int, items: int, stage: Stage, index: int) -> ScheduleAttr:
+    def of(
+        row: RowBinding, threads: int, vector: int, items: int, stage: Stage, index: int, step: int | None = None
+    ) -> ScheduleAttr:
         return ScheduleAttr(
-            StringAttr(row), IntAttr(threads), IntAttr(vector), IntAttr(items), StringAttr(stage), IntAttr(index)
+            StringAttr(row),
+            IntAttr(threads),
+            IntAttr(vector),
+            IntAttr(items),
+            StringAttr(stage),
+            IntAttr(index),
+            NoneAttr() if step is None else IntAttr(step),
         )
 
     @property
@@ -74,6 +90,10 @@ class ScheduleAttr(ParametrizedAttribute):
     def index(self) -> int:
         return self.index_attr.data
 
+    @property
+    def step(self) -> int | None:
+        return self.step_attr.data if isinstance(self.step_attr, IntAttr) else None
+
     def verify(self) -> None:
         if self.row not in get_args(RowBinding):
             raise VerifyException(f"schedule: row = {self.row}, expected one of {', '.join(get_args(RowBinding))}")
@@ -91,6 +111,12 @@ class ScheduleAttr(ParametrizedAttribute):
             raise VerifyException(f"schedule: index = {self.index}, expected 32 or 64")
         if self.staged and not 1 <= self.items <= MAX_STAGED_ITEMS:
             raise VerifyException(f"schedule: {self.items} items staged in registers, expected 1 to {MAX_STAGED_ITEMS}")
+        if self.row == "column" and (self.items < 1 or self.vector > 1):
+            raise VerifyException(
+                f"schedule: a column of {self.items} items, vector = {self.vector}, expected 1 item or more, vector = 1"
+            )
+        if self.step is not None and self.row not in ("block", "column"):
+            raise VerifyException(f"schedule: a step of row = {self.row}, expected block or column")
         if self.items % self.vector:
             raise VerifyException(f"schedule: {self.items} items are not a multiple of the vector, {self.vector}")
 
@@ -106,12 +132,14 @@ class ScheduleAttr(ParametrizedAttribute):
 
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one)
         fields = ("row", "threads", "vector", "items", "stage", "index")
+        step = given.pop("step", NoneAttr())
         if tuple(given) != fields:
             parser.raise_error(f"schedule: expected the fields {', '.join(fields)} in this order")
-        return [given[f] for f in fields]
+        return [*[given[f] for f in fields], step]
 
     def print_parameters(self, printer: Printer) -> None:
+        step = "" if self.step is None else f", step = {self.step}"
         printer.print_string(
             f"<row = {self.row}, threads = {self.threads}, vector = {self.vector}, items = {self.items}, "
-            f"stage = {self.stage_attr.data}, index = {self.index}>"
+            f"stage = {self.stage_attr.data}, index = {self.index}{step}>"
         )

@@ -9,18 +9,20 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects._xdsl import entries, int_of
-from dlcb.dialects.coord.schedule import INDEX_LIMIT, WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_of_attr, type_of
 from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.host.work import Variant
-from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, lt, mod, mul
+from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, lt, mod, mul, ne, select
 from dlcb.dialects.shape.expr import eq as equal
 from dlcb.dialects.types import BYTES, i32, i64
 from dlcb.lowering.coord_to_cuda import SCHEDULE, SPACE
-from dlcb.lowering.host.memory import Memory, span
-from dlcb.lowering.kernels.arguments import INTEGERS
+from dlcb.lowering.host.memory import Array, Memory, span
+from dlcb.lowering.kernels import arguments
+from dlcb.lowering.kernels.arguments import INTEGERS, WORKSPACE
+from dlcb.passes.parts import chunk_of, groups_of, lanes_of, parts_of
 from dlcb.passes.sizes import DefinedSizes
 
 
@@ -34,17 +36,36 @@ class Choice:
         self.memory = memory
         self.sizes = sizes
         self.kernels = kernels
-        self._forms: dict[int, list[_Variant]] = {}
+        self._forms: dict[int, _Form] = {}
         self._kept: list[Attribute] = []
         self._short: dict[TensorType, SSAValue] = {}
 
-    def variants(self, launch: LaunchOp, buffers: Sequence[SSAValue]) -> list[Variant]:
-        """All variants, best first. `buffers` are the values behind the kernel's buffers."""
+    def launches(self, launch: LaunchOp, buffers: Sequence[SSAValue]) -> list[list[Variant]]:
+        """The variants, best first, of each launch of the kernel: where its rows may be cut into parts, step after step
+        and then the kernel that does all at once, else that alone; those that a call does not use have no blocks.
+        `buffers` are the values behind the kernel's buffers."""
         names = list(map(self.memory.argument_name, buffers))
-        return [variant.build(buffers, names) for form in launch.forms.data for variant in self._variants(form)]
+        found: dict[int | None, list[Variant]] = {}
+        for form in self.forms(launch):
+            for variant in form.variants:
+                found.setdefault(variant.schedule.step, []).append(variant.build(buffers, names))
+        whole = found.pop(None)
+        return [*found.values(), whole]
 
-    def _variants(self, form: DictionaryAttr) -> list[_Variant]:
-        """The variants of a form; launches of like kernels share its attribute."""
+    def workspace(self, launch: LaunchOp) -> list[Array]:
+        """Sizes and element types of the arrays that the steps of a launch share: empty where a call takes none."""
+        forms = self.forms(launch)
+        parts = const(0)
+        for form in reversed(forms):
+            parts = select(ne(form.when, 0), form.parts, parts)
+        elements = next((v.workspace for f in forms for v in f.variants if v.schedule.step is not None), ())
+        return [((parts, forms[0].rows), element) for element in elements]
+
+    def forms(self, launch: LaunchOp) -> list[_Form]:
+        """Launches of like kernels share their forms."""
+        return [self._form(form) for form in launch.forms.data]
+
+    def _form(self, form: DictionaryAttr) -> _Form:
         known = self._forms.get(id(form))
         if known is None:
             kernel, when, bindings = (form.data[k] for k in ("kernel", "when", "bindings"))
@@ -52,7 +73,7 @@ class Choice:
             assert isinstance(bindings, DictionaryAttr)
             values = {k: self.sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
             condition = self.sizes.dim(dim_of_attr(when))
-            known = [_Variant(self, k, condition, values) for k in self.kernels[kernel.root_reference.data]]
+            known = _Form(self, self.kernels[kernel.root_reference.data], condition, values)
             self._forms[id(form)] = known
             self._kept.append(form)
         return known
@@ -66,22 +87,50 @@ class Choice:
         return known
 
 
+class _Form:
+    """One form of a launch: its variants, and how much there is to do. `parts`: into how many parts rows are cut."""
+
+    def __init__(self, choice: Choice, kernels: Sequence[CudaKernelOp], when: Expr, bindings: dict[str, Expr]):
+        self.choice = choice
+        self.when = when
+        self.bindings = bindings
+        space = kernels[0].attributes[SPACE]
+        assert isinstance(space, DictionaryAttr)
+        self.space = space
+        self.rows = self.product(self.dims("outer"))
+        self.length = self.product(self.dims("row"))
+        self.variants = [_Variant(self, kernel) for kernel in kernels]
+        step = next((v.schedule for v in self.variants if v.schedule.step is not None), None)
+        self.column = (step or self.variants[0].schedule).row == "column"
+        self.steps = max([v.schedule.step or 0 for v in self.variants])
+        self.parts = const(0) if step is None else parts_of(self.rows, self.length, self.column)
+
+    def dims(self, key: str) -> tuple[Dim, ...]:
+        dims = self.space.data[key]
+        assert isinstance(dims, DimsAttr)
+        return dims.dims
+
+    def value(self, dim: Dim) -> Expr:
+        return const(dim) if isinstance(dim, int) else self.bindings[dim]
+
+    def product(self, dims: Sequence[Dim]) -> Expr:
+        total = const(1)
+        for dim in dims:
+            total = mul(total, self.value(dim))
+        return total
+
+
 class _Variant:
     """One variant of a form. What does not depend on the launch is computed at its first."""
 
-    def __init__(self, choice: Choice, kernel: CudaKernelOp, when: Expr, bindings: dict[str, Expr]):
-        self.choice = choice
-        self.builder = choice.builder
+    def __init__(self, form: _Form, kernel: CudaKernelOp):
+        self.form = form
+        self.choice = form.choice
+        self.builder = form.choice.builder
         self.kernel = kernel
-        self.when = when
-        self.bindings = bindings
-        schedule, space = kernel.attributes[SCHEDULE], kernel.attributes[SPACE]
+        schedule = kernel.attributes[SCHEDULE]
         assert isinstance(schedule, ScheduleAttr)
-        assert isinstance(space, DictionaryAttr)
         self.schedule = schedule
-        self.space = space
-        self.rows = self._product(self._dims("outer"))
-        self.length = self._product(self._dims("row"))
 
     def build(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> Variant:
         """The variant for these buffers, of which some lie in the memory of arguments of these names."""
@@ -91,10 +140,14 @@ class _Variant:
         fits = self.builder.all_of(*dict.fromkeys(conditions))
         return Variant(self.kernel.sym_name.data, self.schedule.threads, fits, self.blocks, self.integers)
 
+    @property
+    def workspace(self) -> Sequence[Attribute]:
+        return entries(self.kernel.attributes[WORKSPACE])
+
     @cached_property
     def fits(self) -> list[SSAValue]:
         """Conditions on what the kernel's parameters are bound to."""
-        return list(map(self.builder.truth_value, (self.when, *self._demands())))
+        return list(map(self.builder.truth_value, (self.form.when, *self._demands())))
 
     @cached_property
     def blocks(self) -> SSAValue:
@@ -105,39 +158,27 @@ class _Variant:
         texts = entries(self.kernel.attributes[INTEGERS])
         return [self._integer(t.data) for t in texts if isinstance(t, StringAttr)]
 
-    def _dims(self, key: str) -> tuple[Dim, ...]:
-        dims = self.space.data[key]
-        assert isinstance(dims, DimsAttr)
-        return dims.dims
-
-    def _value(self, dim: Dim) -> Expr:
-        return const(dim) if isinstance(dim, int) else self.bindings[dim]
-
-    def _product(self, dims: Sequence[Dim]) -> Expr:
-        total = const(1)
-        for dim in dims:
-            total = mul(total, self._value(dim))
-        return total
-
     def _demands(self) -> list[Expr]:
         """Conditions on sizes and strides of the kernel's space."""
-        schedule = self.schedule
+        schedule, form = self.schedule, self.form
         found: list[Expr] = []
         if schedule.vector > 1:
-            found += [equal(mod(self._value(d), schedule.vector), 0) for d in self._dims("divisible")]
+            found += [equal(mod(form.value(d), schedule.vector), 0) for d in form.dims("divisible")]
         if schedule.index == 32:
-            found.append(lt(mul(self.rows, self.length), INDEX_LIMIT))
-            reached = [self._value(d) for d in self._dims("numbers")]
+            found.append(lt(mul(form.rows, form.length), INDEX_LIMIT))
+            reached = [form.value(d) for d in form.dims("numbers")]
             found += [lt(side, INDEX_LIMIT) for number in reached for side in (number, mul(-1, number))]
         if schedule.items and schedule.row in ("warp", "block"):
             together = WARP if schedule.row == "warp" else schedule.threads
-            found.append(le(self.length, together * schedule.items))
+            found.append(le(form.length, together * schedule.items))
+        if schedule.row == "thread":
+            found.append(le(form.length, MAX_THREAD_ROW))
         return found
 
     def _alignment(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> list[SSAValue]:
         found: list[SSAValue] = []
         if self.schedule.vector > 1:
-            for number in entries(self.space.data["aligned"]):
+            for number in entries(self.form.space.data["aligned"]):
                 i = int_of(number)
                 name = names[i]
                 if name is not None:
@@ -146,23 +187,33 @@ class _Variant:
         return found
 
     def _blocks(self) -> Expr:
-        schedule = self.schedule
+        """A call runs either the steps or the kernel that does all at once."""
+        form, step = self.form, self.schedule.step
+        if step is None:
+            return select(le(1, form.parts), 0, self._groups())
+        return mul(form.parts, self._groups()) if step < form.steps else select(le(1, form.parts), self._groups(), 0)
+
+    def _groups(self) -> Expr:
+        """The blocks that have different outer coordinates."""
+        schedule, rows = self.schedule, self.form.rows
         match schedule.row:
             case "none":
-                return ceildiv(self.rows, schedule.threads * schedule.vector)
+                return ceildiv(rows, schedule.threads * schedule.vector)
             case "warp":
-                return ceildiv(self.rows, schedule.threads // WARP)
-            case "block":
-                return self.rows
-            case _:
-                return ceildiv(self.rows, schedule.threads)
+                return ceildiv(rows, schedule.threads // WARP)
+            case "thread":
+                return ceildiv(rows, schedule.threads)
+            case row:
+                return groups_of(rows, row == "column")
 
     def _integer(self, text: str) -> tuple[SSAValue, Attribute]:
         """The value of an integer argument, from its text (`lowering/kernels/arguments.py`)."""
         b = self.builder
         what, product, divisor = text.split(" ")
-        dims: list[Dim] = [int(d) if d.isdigit() else d for d in product.split("*")]
-        value = floordiv(self._product(dims), int(divisor))
+        total = const(1)
+        for dim in product.split("*"):
+            total = mul(total, const(int(dim)) if dim.isdigit() else self._number(dim))
+        value = floordiv(total, int(divisor))
         bits = self.schedule.index
         kind = i32 if bits == 32 else i64
         if what == "value":
@@ -170,3 +221,19 @@ class _Variant:
         if what == "mul":
             return b.magic_mul(b.index_value(value), bits), kind
         return b.magic_shift(b.index_value(value), bits), kind
+
+    def _number(self, name: str) -> Expr:
+        form = self.form
+        match name:
+            case arguments.LANES:
+                return lanes_of(form.rows)
+            case arguments.ACROSS:
+                return floordiv(self.schedule.threads, lanes_of(form.rows))
+            case arguments.PARTS:
+                return form.parts
+            case arguments.CHUNK:
+                return chunk_of(form.length, form.parts)
+            case arguments.GROUPS:
+                return self._groups()
+            case _:
+                return form.value(name)

@@ -3,9 +3,9 @@ these."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
@@ -19,6 +19,10 @@ from dlcb.passes.sizes import DefinedSizes
 
 WRITES_OUT = frozenset({"matmul"})
 """Library routines that write into memory given to them; the others allocate their result."""
+
+
+Array = tuple[tuple[Expr, Expr], Attribute]
+"""Sizes and element type of an array of parts and rows."""
 
 
 def is_view(op: Operation) -> bool:
@@ -58,6 +62,7 @@ class Memory:
         self.escaping = {root(v) for v in returned.operands}
         self._views: dict[SSAValue, SSAValue] = {}
         self._offsets: dict[SSAValue, Expr] = {}
+        self._workspaces: dict[Operation, list[tuple[Array, Expr]]] = {}
 
     def place_arguments(self) -> None:
         b = self.builder
@@ -67,9 +72,9 @@ class Memory:
             elif kind == "weight":
                 self.tensors[argument] = b.weight(name)
 
-    def plan(self) -> None:
+    def plan(self, workspaces: Mapping[Operation, Sequence[Array]]) -> None:
         """Lay out the arena: every value that lives only inside the call and is made by a kernel, or written by a
-        routine."""
+        routine, and what the launches of an op share."""
         first: dict[SSAValue, int] = {}
         last: dict[SSAValue, int] = {}
         for step, op in enumerate(self.ops):
@@ -81,10 +86,22 @@ class Memory:
                     last.setdefault(result, step)
         inside = [v for v in first if v not in self.escaping and not allocates(v)]
         lives = [Lifetime(first[v], last[v], self.bytes_of(v)) for v in inside]
+        shared = [(step, array) for step, op in enumerate(self.ops) for array in workspaces.get(op, ())]
+        lives += [Lifetime(step, step, mul(product(sizes), BYTES[element])) for step, (sizes, element) in shared]
+        if not lives:
+            return
         plan = plan_buffers(lives)
-        if inside:
-            self.arena = self.builder.arena(plan.total_bytes)
-            self._offsets = dict(zip(inside, plan.offsets, strict=True))
+        self.arena = self.builder.arena(plan.total_bytes)
+        self._offsets = dict(zip(inside, plan.offsets, strict=False))
+        for (step, array), offset in zip(shared, plan.offsets[len(inside) :], strict=True):
+            self._workspaces.setdefault(self.ops[step], []).append((array, offset))
+
+    def workspace(self, op: Operation) -> list[SSAValue]:
+        """The arrays that the launches of an op share."""
+        return [
+            self.builder.buffer(self.arena, offset, (parts, rows), (rows, 1), element)
+            for ((parts, rows), element), offset in self._workspaces.get(op, ())
+        ]
 
     def bytes_of(self, value: SSAValue) -> Expr:
         return mul(product(self.sizes.of(value)), BYTES[type_of(value).element])

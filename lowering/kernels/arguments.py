@@ -2,7 +2,9 @@
 
 Each is a number the host program computes from the kernel's parameters, written as text on the kernel
 (`dlcb.integers`): `value p0` a parameter, `mul p0 4` and `shift p0 4` the multiply-shift constants of division by ⌊p0 /
-4⌋; `value p0*p1 4` is ⌊p0·p1 / 4⌋.
+4⌋; `value p0*p1 4` is ⌊p0·p1 / 4⌋. Beside the kernel's parameters there are numbers that follow from the variant and
+the sizes: how threads and blocks share the work. Steps of one kernel share arrays; `dlcb.workspace` lists the types of
+their elements.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ from dlcb.dialects.cuda.types import ptr
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import i32, i64
 
-INTEGERS = "dlcb.integers"
+INTEGERS, WORKSPACE = "dlcb.integers", "dlcb.workspace"
+LANES, ACROSS = "lanes", "across"
+"""Of a column: the neighbouring rows of a block, and the threads that walk each."""
+PARTS, CHUNK, GROUPS = "parts", "chunk", "groups"
+"""Of a step: the parts of a row, the row coordinates of each, and the blocks that share a part's number."""
 
 
 class KernelBuilder(CudaBuilder):
@@ -35,12 +41,18 @@ class KernelBuilder(CudaBuilder):
         self.pointer = dict(zip(kernel.buffers, self.parameters, strict=True))
         self.idx: Attribute = i32 if bits == 32 else i64
         self._integers: dict[str, SSAValue] = {}
+        self._workspace: list[Attribute] = []
 
     def integer(self, what: str, hint: str) -> SSAValue:
         known = self._integers.get(what)
         if known is None:
             known = self._integers[what] = self.add_parameter(hint, self.idx)
         return known
+
+    def workspace(self, element: Attribute) -> SSAValue:
+        """An array beside the buffers; to be asked for before any number."""
+        self._workspace.append(element)
+        return self.add_parameter(f"w{len(self._workspace) - 1}", ptr(element))
 
     def number(self, dims: Sequence[Dim], divisor: int = 1) -> SSAValue:
         """⌊product of dims / divisor⌋ in the index type."""
@@ -72,6 +84,8 @@ class KernelBuilder(CudaBuilder):
     def done(self) -> CudaKernelOp:
         kernel = self.finish()
         kernel.attributes[INTEGERS] = ArrayAttr(map(StringAttr, self._integers))
+        if self._workspace:
+            kernel.attributes[WORKSPACE] = ArrayAttr(self._workspace)
         return kernel
 
 

@@ -6,18 +6,21 @@ is costly (a load, an exponential) stays in registers where the schedule stages;
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.levels import inputs_of, reduction_levels
 from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
+from dlcb.dialects.cuda.builder import Operand
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.lowering.kernels.arguments import KernelBuilder
 from dlcb.lowering.kernels.flat import global_thread, split_index
 from dlcb.lowering.kernels.lanes import Lanes, Neighbours, Values, at_lane, number_of
 
+Item = Callable[[Lanes, "SSAValue | None", Operand], None]
 COSTLY = frozenset("exp exp2 expm1 log log2 log1p sin cos tan tanh erf pow div sqrt rsqrt".split())
 
 
@@ -27,24 +30,20 @@ class RowPlan:
     def __init__(self, kernel: ops.KernelOp):
         self.kernel = kernel
         row = set(kernel.axes[len(kernel.outer.dims) :])
-        self.level: dict[SSAValue, int] = {}
+        level = reduction_levels(kernel)
         self.varying: set[SSAValue] = set(row)
         for op in kernel.body.block.ops:
-            level = max((self.level.get(v, 0) for v in _inputs(op)), default=0)
             if isinstance(op, ops.ReduceOp):
-                self.level[op.results[0]] = level + 1
                 continue
-            varying = any(v in self.varying for v in _inputs(op))
+            varying = any(v in self.varying for v in inputs_of(op))
             accesses = [a for a in op.walk() if isinstance(a, ops.AccessOp)]
             varying = varying or any(s != 0 for a in accesses for s in a.strides.dims[len(kernel.outer.dims) :])
-            for result in op.results:
-                self.level[result] = level
-                if varying:
-                    self.varying.add(result)
+            if varying:
+                self.varying.update(op.results)
         self.reductions: list[list[ops.ReduceOp]] = []
         for op in kernel.body.block.ops:
             if isinstance(op, ops.ReduceOp):
-                at = self.level.get(op.src, 0)
+                at = level.get(op.src, 0)
                 while len(self.reductions) <= at:
                     self.reductions.append([])
                 self.reductions[at].append(op)
@@ -75,7 +74,7 @@ class RowPlan:
             if value not in self.varying:
                 found[value] = None
             elif not staged or self.staged.get(value, number) >= number:
-                pending += _inputs(value.op)
+                pending += inputs_of(value.op)
         return list(found)
 
     def _staged(self) -> dict[SSAValue, int]:
@@ -94,7 +93,7 @@ class RowPlan:
                     kept[value] = made[value]
                     continue
                 made.setdefault(value, number)
-                pending += [v for v in _inputs(value.op) if v in self.varying]
+                pending += [v for v in inputs_of(value.op) if v in self.varying]
         return kept
 
     def _costly_sources(self, value: SSAValue, kept: Container[SSAValue]) -> int:
@@ -109,18 +108,8 @@ class RowPlan:
                 if _costly(top.op) or (top in kept and top is not value):
                     found.add(top)
                 else:
-                    pending += _inputs(top.op)
+                    pending += inputs_of(top.op)
         return len(found)
-
-
-def _inputs(op: object) -> list[SSAValue]:
-    """Operands, and for a loop what its body reads from outside."""
-    assert isinstance(op, (ops.CoordOp, ops.KernelOp))
-    found = list(op.operands)
-    for region in op.regions:
-        for inner in region.walk():
-            found += inner.operands
-    return found
 
 
 def _costly(op: object) -> bool:
@@ -140,6 +129,8 @@ class RowLowering:
         self.row_axes = kernel.axes[len(kernel.outer.dims) :]
         self.totals: dict[SSAValue, SSAValue] = {}
         self.kept: dict[SSAValue, SSAValue] = {}
+        self.chains = 1
+        """Totals that a thread keeps of a reduction during a pass."""
 
     def build(self) -> CudaKernelOp:
         if self.schedule.staged:
@@ -147,6 +138,10 @@ class RowLowering:
                 self.kept[value] = self.b.local(value.type, self.schedule.items)
         for number, group in enumerate(self.plan.reductions):
             self.reduce_pass(number, group)
+        self.store_results()
+        return self.b.done()
+
+    def store_results(self) -> None:
         with self.row_guard():
             if self.plan.row_stores:
                 self.each_item(len(self.plan.reductions), self._store_item)
@@ -155,35 +150,44 @@ class RowLowering:
                     lanes = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
                     for op in self.plan.once_stores:
                         lanes.store(op)
-        return self.b.done()
 
-    def _store_item(self, lanes: Lanes, _: SSAValue | None) -> None:
+    def _store_item(self, lanes: Lanes, _place: SSAValue | None, _chain: Operand) -> None:
         for op in self.plan.row_stores:
             lanes.store(op)
 
     def reduce_pass(self, number: int, group: Sequence[ops.ReduceOp]) -> None:
         b = self.b
-        running: list[tuple[ops.ReduceOp, SSAValue]] = []
-        for op in group:
-            kind = op.results[0].type
-            total = self.totals[op.results[0]] = b.local(kind, 1)
-            b.write(b.constant(number_of(op.initial), kind), total, 0)
-            running.append((op, total))
+        running = [(op, self.start(op, self.chains)) for op in group]
 
-        def item(lanes: Lanes, place: SSAValue | None) -> None:
+        def item(lanes: Lanes, place: SSAValue | None, chain: Operand) -> None:
             for op, total in running:
                 value = lanes.get(op.src)
-                sum_ = b.read(total, 0)
-                for lane in range(lanes.lanes):
-                    sum_ = b.call(op.function.data, sum_, at_lane(value, lane))
-                b.write(sum_, total, 0)
+                sum_ = self.join(op, [at_lane(value, lane) for lane in range(lanes.lanes)])
+                b.write(b.call(op.function.data, b.read(total, chain), sum_), total, chain)
             if place is not None:
                 self._keep(number, lanes, place)
 
         with self.row_guard():
             self.each_item(number, item)
         for op, total in running:
+            if self.chains > 1:
+                b.write(self.join(op, [b.read(total, chain) for chain in range(self.chains)]), total, 0)
             self.combine(op, total)
+
+    def start(self, op: ops.ReduceOp, chains: int) -> SSAValue:
+        """Totals of nothing; the first will be the reduction's result."""
+        b, kind = self.b, op.results[0].type
+        total = self.totals[op.results[0]] = b.local(kind, chains)
+        for chain in range(chains):
+            b.write(b.constant(number_of(op.initial), kind), total, chain)
+        return total
+
+    def join(self, op: ops.ReduceOp, values: Sequence[SSAValue]) -> SSAValue:
+        """The values reduced pairwise: a sum's rounding error grows with the longest chain of additions."""
+        while len(values) > 1:
+            pairs = [self.b.call(op.function.data, *values[i : i + 2]) for i in range(0, len(values) - 1, 2)]
+            values = [*pairs, *values[2 * len(pairs) :]]
+        return values[0]
 
     def _keep(self, number: int, lanes: Lanes, place: SSAValue) -> None:
         b = self.b
@@ -201,27 +205,34 @@ class RowLowering:
         total = self.totals.get(value)
         return None if total is None else [self.b.read(total, 0)]
 
-    def each_item(self, number: int, body: object) -> None:
-        """Call `body(lanes, place in registers)` for each of the thread's items."""
+    def each_item(self, number: int, body: Item) -> None:
+        """Call `body(lanes, place in registers, chain)` for each of the thread's items."""
         b, schedule = self.b, self.schedule
         v = schedule.vector
-        length = b.number(self.kernel.row.dims)
-        first = b.mul(self.lane(), b.constant(v, b.idx))
+        lower, length = self.bounds()
+        first = b.add(lower, b.mul(self.lane(), b.constant(v, b.idx)))
         step = self.together() * v
-        outer = Lanes(self.kernel, b, self.outer_coords(), 1, self.given)
-        for value in self.plan.invariants(number, schedule.staged):
-            outer.get(value)
+        outer = self.outer_lanes(number)
         if schedule.items == 0:
             with b.for_(first, length, b.constant(step, b.idx)) as k:
-                self._item(k, None, number, body, outer)
+                self.item(k, None, number, body, outer)
             return
         with b.for_(0, schedule.items // v, 1, unroll=True) as group:
             k = b.add(first, b.mul(b.cast(group, b.idx), b.constant(step, b.idx)))
             with b.if_(b.lt(k, length)):
                 place = b.mul(group, b.constant(v, group.type)) if schedule.staged else None
-                self._item(k, place, number, body, outer)
+                self.item(k, place, number, body, outer)
 
-    def _item(self, k: SSAValue, place: SSAValue | None, number: int, body: object, outer: Lanes) -> None:
+    def outer_lanes(self, number: int) -> Lanes:
+        """What a pass needs that is the same for all items."""
+        outer = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
+        for value in self.plan.invariants(number, self.schedule.staged):
+            outer.get(value)
+        return outer
+
+    def item(
+        self, k: SSAValue, place: SSAValue | None, number: int, body: Item, outer: Lanes, chain: Operand = 0
+    ) -> None:
         b, v = self.b, self.schedule.vector
         coords = dict(outer.values)
         sizes = self.kernel.row.dims
@@ -239,16 +250,24 @@ class RowLowering:
                 return [b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(v)]
             return self.given(value)
 
-        body(Lanes(self.kernel, b, coords, v, provide), place)  # pyright: ignore[reportCallIssue]
+        body(Lanes(self.kernel, b, coords, v, provide), place, chain)
 
     def outer_coords(self) -> dict[SSAValue, Values]:
         return split_index(self.b, self.row_number(), self.outer_axes, self.kernel.outer.dims)
 
     # How threads share a row
 
+    def bounds(self) -> tuple[SSAValue, SSAValue]:
+        """The row coordinates that this block walks: from, up to."""
+        return self.b.constant(0, self.b.idx), self.b.number(self.kernel.row.dims)
+
+    def block(self) -> SSAValue:
+        """The number of this block among those that have other rows."""
+        return self.b.cast(self.b.block_idx(), self.b.idx)
+
     def row_number(self) -> SSAValue:
         """The number of this thread's row."""
-        return self.b.cast(self.b.block_idx(), self.b.idx)
+        return self.block()
 
     def lane(self) -> SSAValue:
         """This thread's place among those that share its row."""
@@ -257,6 +276,10 @@ class RowLowering:
     def together(self) -> int:
         """How many threads share a row."""
         return self.schedule.threads
+
+    def walk(self, count: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """How this thread counts its share of `count` things that belong to its row: from, up to, step."""
+        return self.lane(), count, self.b.constant(self.together(), self.b.idx)
 
     def first_thread(self) -> SSAValue:
         return self.b.eq(self.lane(), self.b.constant(0, self.b.idx))
@@ -341,10 +364,3 @@ class ThreadRow(RowLowering):
 
     def combine(self, op: ops.ReduceOp, total: SSAValue) -> None:
         pass
-
-
-LOWERINGS: dict[str, type[RowLowering]] = {"block": RowLowering, "warp": WarpRow, "thread": ThreadRow}
-
-
-def lower_row(name: str, plan: RowPlan, schedule: ScheduleAttr) -> CudaKernelOp:
-    return LOWERINGS[schedule.row](name, plan, schedule).build()

@@ -1,0 +1,82 @@
+"""Kernels whose rows lie across memory: a block has neighbouring rows, and several threads walk each.
+
+Threads `0 … lanes - 1` stand at neighbouring rows, so what they read together lies together; so do the next `lanes`,
+one item further along the row, and so on. The host program gives `lanes` (as many as there are rows, up to a warp) and
+`across`, the threads a row: few rows still keep all threads of a block busy. Totals meet in shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xdsl.ir import Attribute, SSAValue
+
+from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.lowering.kernels.arguments import ACROSS, LANES
+from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan
+
+
+class ColumnRow(RowLowering):
+    """A thread walks `items` items at once, each into a total of its own: loads that wait for nothing, and short
+    chains of additions."""
+
+    def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
+        super().__init__(name, plan, schedule)
+        self.chains = schedule.items
+        self._meeting: dict[Attribute, list[SSAValue]] = {}
+
+    def _place(self) -> tuple[SSAValue, SSAValue]:
+        """This thread's place along its row, and the place of its row in the block."""
+        return self.b.divide(self.b.cast(self.b.thread_idx(), self.b.idx), [LANES])
+
+    def row_number(self) -> SSAValue:
+        b = self.b
+        return b.add(b.mul(self.block(), b.number([LANES])), self._place()[1])
+
+    def lane(self) -> SSAValue:
+        return self._place()[0]
+
+    @contextmanager
+    def row_guard(self) -> Generator[None]:
+        """`threads` may be no multiple of `lanes`: the last threads have nothing to do."""
+        b = self.b
+        has_row = b.lt(self.row_number(), b.number(self.kernel.outer.dims))
+        with b.if_(b.and_(has_row, b.lt(self.lane(), b.number([ACROSS])))):
+            yield
+
+    def each_item(self, number: int, body: Item) -> None:
+        b = self.b
+        lower, upper = self.bounds()
+        across, chains = b.number([ACROSS]), self.chains
+        outer = self.outer_lanes(number)
+        step = b.mul(across, b.constant(chains, b.idx))
+        with b.for_(b.add(lower, self.lane()), upper, step) as first, b.for_(0, chains, 1, unroll=True) as chain:
+            k = b.add(first, b.mul(b.cast(chain, b.idx), across))
+            with b.if_(b.lt(k, upper)):
+                self.item(k, None, number, body, outer, chain)
+
+    def walk(self, count: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+        return self.lane(), count, self.b.number([ACROSS])
+
+    def combine(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        b = self.b
+        meeting = self._meeting_place(op.results[0].type)
+        b.write(b.read(total, 0), meeting, b.thread_idx())
+        b.barrier()
+        mine = self._place()[1]
+        b.write(b.read(meeting, mine), total, 0)
+        with b.for_(b.constant(1, b.idx), b.number([ACROSS]), b.constant(1, b.idx)) as other:
+            theirs = b.read(meeting, b.add(b.mul(other, b.number([LANES])), mine))
+            b.write(b.call(op.function.data, b.read(total, 0), theirs), total, 0)
+
+    def _meeting_place(self, kind: Attribute) -> SSAValue:
+        """Two arrays of a type take turns: before one is written again, the other's barrier has seen all threads done
+        with it."""
+        arrays = self._meeting.setdefault(kind, [])
+        if len(arrays) < 2:
+            arrays.append(self.b.shared(kind, self.schedule.threads))
+        else:
+            arrays.reverse()
+        return arrays[-1]

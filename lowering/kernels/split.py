@@ -1,0 +1,84 @@
+"""Kernels that follow one another over rows that are cut into parts: where there are few rows, all of the device works
+on each.
+
+Step i makes the i-th reduction of a part and leaves it in a workspace, one array a reduction, `workspace[part, row]`. A
+later step first combines the parts' results, in their order, whoever made them: no atomics, so equal inputs give equal
+bits. The mean is known before the second step sums squares around it, so a variance is as exact as in one kernel. The
+last step has the totals and stores the results.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
+from dlcb.errors import InternalError
+from dlcb.lowering.kernels.arguments import CHUNK, GROUPS, PARTS
+from dlcb.lowering.kernels.column import ColumnRow
+from dlcb.lowering.kernels.row import RowLowering, RowPlan
+
+
+class SplitRow(RowLowering):
+    """One step. Stands before the class that says how threads share a row."""
+
+    def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
+        super().__init__(name, plan, schedule)
+        if plan.row_stores or schedule.step is None:
+            raise InternalError(f"kernel {name}: only reductions alone are cut into parts, in steps")
+        self.step = schedule.step
+        made = [op for group in plan.reductions for op in group]
+        self.workspace = {op: self.b.workspace(op.results[0].type) for op in made}
+
+    def build(self) -> CudaKernelOp:
+        reductions = self.plan.reductions
+        for group in reductions[: self.step]:
+            for op in group:
+                self.recall(op)
+        if self.step == len(reductions):
+            self.store_results()
+            return self.b.done()
+        group = reductions[self.step]
+        self.reduce_pass(self.step, group)
+        with self.row_guard(), self.b.if_(self.first_thread()):
+            for op in group:
+                self.b.store(self.b.read(self.totals[op.results[0]], 0), self.workspace[op], self.place(self.part()))
+        return self.b.done()
+
+    def recall(self, op: ops.ReduceOp) -> None:
+        """Combine what an earlier step found of each part."""
+        b, total = self.b, self.start(op, 1)
+        with self.row_guard(), b.for_(*self.walk(b.number([PARTS]))) as part:
+            found = b.load(self.workspace[op], self.place(part))
+            b.write(b.call(op.function.data, b.read(total, 0), found), total, 0)
+        self.combine(op, total)
+
+    def place(self, part: SSAValue) -> SSAValue:
+        b = self.b
+        return b.add(b.mul(part, b.number(self.kernel.outer.dims)), self.row_number())
+
+    def part(self) -> SSAValue:
+        return self._divided()[0]
+
+    def block(self) -> SSAValue:
+        return super().block() if self.step == len(self.plan.reductions) else self._divided()[1]
+
+    def _divided(self) -> tuple[SSAValue, SSAValue]:
+        """Part and place of this block: those of the first part come first."""
+        return self.b.divide(super().block(), [GROUPS])
+
+    def bounds(self) -> tuple[SSAValue, SSAValue]:
+        """Those of the part; a last part may be empty."""
+        b = self.b
+        chunk = b.number([CHUNK])
+        lower = b.mul(self.part(), chunk)
+        return lower, b.minimum(b.add(lower, chunk), super().bounds()[1])
+
+
+class SplitBlock(SplitRow):
+    """A block a part of a row."""
+
+
+class SplitColumn(SplitRow, ColumnRow):
+    """A block the parts of neighbouring rows."""

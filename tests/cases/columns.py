@@ -1,0 +1,170 @@
+"""Reductions across memory, and of few long rows: a block has several columns, or a part of a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.shape.expr import maximum, mul, sub, sym
+from dlcb.tests.cases.table import FLOATS, case, given, lying
+from dlcb.tests.graphs import Graph, channels_last, expanded, stepped, transposed
+
+COLUMNS = [(0, 5), (5, 0), (1, 1), (16, 33), (17, 33), (97, 1), (1009, 3), (700, 70), (20011, 3), (1500, 40)]
+
+
+def with_nan(x: Tensor) -> Tensor:
+    """One NaN, near the end."""
+    x = x.clone()
+    x.view(-1)[-2:-1] = float("nan")
+    return x
+
+
+for element in FLOATS:
+
+    @case(
+        f"sum and mean of columns {element}",
+        [(given(n, m, element=element),) for n, m in COLUMNS] + [(x,) for x in lying(90, 40, element=element)],
+        lambda x: ((x * 2).sum(0), x.mean(0, keepdim=True)),
+    )
+    def _(g: Graph, element: str = element) -> None:
+        x = g.input("x", "n", "m", element=element)
+        g.give(g.sum(g.mul(x, g.number(2.0)), axes=[0]), g.mean(x, axes=[0], keep=True))
+
+
+def variance(g: Graph, x: SSAValue, axes: list[int], count: Any) -> SSAValue:
+    """Two reductions, one after the other; n - 1 as torch has it."""
+    away = g.sub(x, g.mean(x, axes=axes, keep=True))
+    total = g.sum(g.mul(away, away), axes=axes)
+    return g.div(total, g.size(element="f32", dim=g.dim(maximum(sub(count, 1), 0)), shape=()))
+
+
+@case(
+    "variance of columns",
+    [(given(n, m) + 100,) for n, m in [(2, 3), (40, 33), (900, 5), (9001, 5), (1200, 31)]] + [(x,) for x in lying(90, 40)],
+    lambda x: (x.var(0), x.var()),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "n", "m")
+    g.give(variance(g, x, [0], sym("n")), variance(g, x, [0, 1], mul(sym("n"), sym("m"))))
+
+
+@case(
+    "several reductions of columns at once, and what uses them",
+    [(given(n, m),) for n, m in [(1, 1), (40, 33), (700, 70), (20011, 3)]] + [(x,) for x in lying(90, 40)],
+    lambda x: (
+        x.amax(0) - x.amin(0),
+        (x - x.amin(0)).sum(0) / (x.amax(0) - x.amin(0) + 1),
+        ((x - x.amin(0)) * (x.amax(0) - x)).mean(0).exp(),
+    ),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "n", "m")
+    low, high = g.amin(x, axes=[0], keep=True), g.amax(x, axes=[0], keep=True)
+    away, wide = g.sub(x, low), g.sub(high, low)
+    total = g.sum(away, axes=[0], keep=True)
+    both = g.mean(g.mul(away, g.sub(high, x)), axes=[0], keep=True)
+    flat = [g.reshape(v, shape=("m",)) for v in (wide, g.div(total, g.add(wide, g.number(1.0))), g.exp(both))]
+    g.give(*flat)
+
+
+@case(
+    "softmax of long columns",
+    [(given(n, m),) for n, m in [(1, 1), (19, 33), (300, 70), (3, 0)]] + [(x,) for x in lying(90, 40)],
+    lambda x: x.softmax(0),
+)
+def _(g: Graph) -> None:
+    g.give(g.softmax_of(g.input("x", "n", "m"), 0))
+
+
+@case(
+    "integers, truth values and products of columns",
+    [(given(n, m, element="i64", low=-99, high=99), given(n, m) / 900 + 1) for n, m in COLUMNS[:8]]
+    + [(given(20011, 3, element="i64", low=0, high=2), given(20011, 3) / 900 + 1)]
+    + [(x, y / 900 + 1) for x, y in zip(lying(90, 40, element="i64"), lying(90, 40), strict=True)],
+    lambda k, x: (k.sum(0), (k == 1).all(0), (k > 97).any(0), (k > 97).any(), x.prod(0), x.float().prod()),
+)
+def _(g: Graph) -> None:
+    k, x = g.input("k", "n", "m", element="i64"), g.input("x", "n", "m")
+    ones = g.eq(k, g.number(1, "i64"))
+    high = g.gt(k, g.number(97, "i64"))
+    g.give(
+        g.sum(k, axes=[0]),
+        g.all(ones, axes=[0]),
+        g.any(high, axes=[0]),
+        g.any(high, axes=[0, 1]),
+        g.prod(x, axes=[0]),
+        g.prod(x, axes=[0, 1]),
+    )
+
+
+@case(
+    "extrema of columns and of all, with NaN",
+    [
+        (f(given(n, m)), given(n, m, element="i32", low=-99, high=99))
+        for n, m in [(1, 2), (40, 33), (20011, 3), (200, 301)]
+        for f in (lambda x: x, with_nan)
+    ],
+    lambda x, k: (x.amax(0), x.amin(0), x.amax(), x.amin(), k.amax(0), k.amin()),
+)
+def _(g: Graph) -> None:
+    x, k = g.input("x", "n", "m"), g.input("k", "n", "m", element="i32")
+    g.give(
+        g.amax(x, axes=[0]),
+        g.amin(x, axes=[0]),
+        g.amax(x, axes=[0, 1]),
+        g.amin(x, axes=[0, 1]),
+        g.amax(k, axes=[0]),
+        g.amin(k, axes=[0, 1]),
+    )
+
+
+@case(
+    "axes that do not lie together",
+    [(x,) for x in lying(5, 3, 7, 9)]
+    + [(given(*sizes),) for sizes in [(1, 1, 1, 1), (0, 2, 3, 4), (2, 3, 0, 4), (61, 2, 31, 37), (3, 40, 120, 11)]],
+    lambda x: (x.sum((0, 2)), x.mean((1, 3)), x.sum((0, 3)), x.sum((0, 2, 3))),
+)
+def _(g: Graph) -> None:
+    x = g.input("x", "a", "b", "c", "d")
+    g.give(
+        g.sum(x, axes=[0, 2]),
+        g.mean(x, axes=[1, 3]),
+        g.sum(x, axes=[0, 3]),
+        g.sum(x, axes=[0, 2, 3]),
+    )
+
+
+@case(
+    "mean over the image, whatever the layout",
+    [(f(given(*sizes)),) for sizes in [(2, 8, 7, 7), (1, 3, 130, 90), (3, 40, 1, 1)] for f in (torch.clone, channels_last)],
+    lambda x: x.relu().mean((2, 3)),
+)
+def _(g: Graph) -> None:
+    g.give(g.mean(g.relu(g.input("x", "n", "c", "h", "w")), axes=[2, 3]))
+
+
+for element in ("f32", "f16"):
+
+    @case(
+        f"all of a tensor in parts {element}",
+        [(given(n, element=element),) for n in (0, 1, 1000, 24576, 24577, 32768, 100003, 40000)]
+        + [(f(given(70000, element=element)),) for f in (stepped, transposed, expanded)],
+        lambda x: (x * 0.125).mean(),
+    )
+    def _(g: Graph, element: str = element) -> None:
+        x = g.input("x", "n", element=element)
+        g.give(g.mean(g.mul(x, g.number(0.125)), axes=[0]))
+
+
+@case(
+    "few rows, of which each is cut into parts, with an operand a row",
+    [(given(n, m), given(n)) for n, m in [(1, 40000), (3, 30011), (7, 26000), (600, 50), (0, 30000)]],
+    lambda x, y: (x.sum(1) * y, (x * y[:, None]).amax(1)),
+)
+def _(g: Graph) -> None:
+    x, y = g.input("x", "n", "m"), g.input("y", "n")
+    scaled = g.mul(x, g.reshape(y, shape=("n", 1)))
+    g.give(g.mul(g.sum(x, axes=[1]), y), g.amax(scaled, axes=[1]))
