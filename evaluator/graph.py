@@ -15,7 +15,7 @@ from dlcb.dialects.graph.derived import NAME as WEIGHTS
 from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.indexing import PutOp
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp, ReturnOp, YieldOp
-from dlcb.dialects.graph.types import Dim, TensorType, dims_of, type_of
+from dlcb.dialects.graph.types import Dim, TensorType, dims_of, tensor, type_of
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.evaluator.coord import run_kernel
 from dlcb.evaluator.elements import ArrayBuilder, compute
@@ -72,10 +72,23 @@ class _Program:
     def block(self, ops: Iterable[Operation]) -> list[Array]:
         """Runs the ops; gives what the last one returns."""
         for op in ops:
-            if isinstance(op, (ReturnOp, YieldOp)):
+            if isinstance(op, ReturnOp):
+                return self._returned(op)
+            if isinstance(op, YieldOp):
                 return [self.tensors[v] for v in op.operands]
             self.tensors.update(zip(op.results, self._results(op), strict=True))
         raise InternalError("the block gives nothing back")
+
+    def _returned(self, op: ReturnOp) -> list[Array]:
+        """The new values of arguments, then of each result what the caller gets of its memory."""
+        given = [self.tensors[v] for v in op.operands]
+        for result, value in enumerate(op.results_returned):
+            view, place = op.view_of(result), len(op.updated) + result
+            if view is not None:
+                base = type_of(value)
+                lies = tensor(base.dims, base.element, op.layout_of(result))
+                given[place] = view_of(to_memory(given[place], lies, self.symbols), view, self.symbols)
+        return given
 
     def _results(self, op: Operation) -> list[Array]:
         match op:

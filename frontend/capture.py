@@ -51,6 +51,7 @@ def capture(
         out_spec=run.out_spec,
         notes=run.notes,
         memory=run.memory,
+        places=run.places,
     )
 
 

@@ -16,9 +16,10 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.functionalize import Storage
 from dlcb.frontend.inputs import Argument, Arguments
+from dlcb.frontend.layouts import strides_like
 from dlcb.frontend.python_numbers import tracking_python_numbers
 from dlcb.frontend.python_types import modules_of
-from dlcb.frontend.records import Alias, Input, Record, Update, Value, Weight
+from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
 from dlcb.frontend.trace import Trace
@@ -47,6 +48,7 @@ class Run:
     result_dims: dict[str, tuple[Value, int]]
     notes: list[str]
     memory: dict[Value, Value]
+    places: dict[Value, Place]
 
 
 class Session:
@@ -94,7 +96,8 @@ class Session:
         if argument.kind == "constant":
             return argument.example
         with self._fake_mode:
-            fake = torch.empty(sizes, dtype=argument.example.dtype, device=argument.example.device)
+            example = argument.example
+            fake = torch.empty_strided(sizes, strides_like(example, sizes), dtype=example.dtype, device=example.device)
         given.value = trace.add_base(fake, dims).value
         return fake
 
@@ -114,6 +117,7 @@ class Session:
             result_dims=trace.result_dims,
             notes=trace.notes,
             memory=trace.memory.bases,
+            places=_places(trace, leaves),
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:
@@ -179,3 +183,8 @@ def _aliases(trace: Trace, leaves: list[Any]) -> Iterator[Alias]:
             of = owner.setdefault(trace.state(trace.fake(leaf)).storage, index)
             if of is not index:
                 yield Alias(index, of)
+
+
+def _places(trace: Trace, leaves: list[Any]) -> dict[Value, Place]:
+    states = [trace.state(trace.fake(leaf)) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return {trace.memory.read(state): Place(state.storage.value, state.storage.root) for state in states}

@@ -63,7 +63,7 @@ class _Writer:
             else:
                 assert isinstance(op, ReturnOp) or is_view(op), op
         returned = self.func.returned
-        results = [self.memory.tensor(v) for v in returned.results_returned]
+        results = [self.memory.result(v, returned.view_of(i)) for i, v in enumerate(returned.results_returned)]
         numbers = returned.numbers.dims if returned.numbers is not None else ()
         return self.builder.finish([*results, *(self.builder.index_value(self.sizes.dim(n)) for n in numbers)])
 

@@ -22,14 +22,28 @@ def separate_results(func: FuncOp, lies_in: Mapping[SSAValue, SSAValue]) -> None
     """Edit the function; `lies_in` tells which values are written into which argument's memory."""
     returned = func.returned
     taken: set[SSAValue] = set()
-    for group in sharing_groups(returned):
+    for group in _those_of_views_last(returned):
         if group[0] in returned.aliased:
             continue
-        base = memory_base(result_value(returned, group[0]))
+        value = result_value(returned, group[0])
+        base, layout = memory_base(value), returned.layout_of(group[0])
         if base in taken or isinstance(base, BlockArgument) or base in lies_in:
-            copy = copy_before(base, returned)
-            rebuild_views(returned, [len(returned.updated) + r for r in group], base, copy)
+            places = [len(returned.updated) + result for result in group]
+            if layout is None:
+                rebuild_views(returned, places, base, copy_before(base, returned))
+            else:
+                rebuild_views(returned, places, value, copy_before(value, returned, layout))
         taken.add(memory_base(result_value(returned, group[0])))
+
+
+def _those_of_views_last(returned: ReturnOp) -> Sequence[list[int]]:
+    """The results by whose memory they lie in. Of a value and a view of it that both are to have memory of their own,
+    the view is copied."""
+    return sorted(sharing_groups(returned), key=lambda group: _is_view(result_value(returned, group[0])))
+
+
+def _is_view(value: SSAValue) -> bool:
+    return memory_base(value) is not value
 
 
 def sharing_groups(returned: ReturnOp) -> Sequence[list[int]]:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from dlcb.dialects._xdsl import set_type
-from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects._xdsl import entries, set_type
+from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import (
     Dims,
     DimsAttr,
@@ -79,6 +79,14 @@ class Renaming:
         for name, attribute in op.properties.items():
             if isinstance(attribute, DimsAttr):
                 op.properties[name] = self._attribute(attribute)
+            elif isinstance(op, ReturnOp) and isinstance(attribute, ArrayAttr):
+                op.properties[name] = ArrayAttr(map(self._lies, entries(attribute)))
+
+    def _lies(self, attribute: Attribute) -> Attribute:
+        """What a return says of where a result lies."""
+        if isinstance(attribute, TensorType):
+            return self._attribute(attribute)
+        return self._layout(attribute) if isinstance(attribute, StridedLayout) else attribute
 
     def _attribute(self, attribute: TensorType | DimsAttr) -> Attribute:
         """Each attribute once; it is kept with its answer, so that its id stays its own."""

@@ -9,7 +9,8 @@
 * What is written into an argument lies as the argument does.
 * All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the
   vendor's tensor-core routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about
-  order, so sizes may stay unknown). Results of the function are contiguous.
+  order, so sizes may stay unknown).
+* A result of the function lies as its `return` says, else contiguous. What lies otherwise is copied.
 """
 
 from __future__ import annotations
@@ -87,6 +88,17 @@ class _Layouts:
         self.channels_last = channels_last_values(self.func)
         self.needed = needs_memory(self.func)
         self.returned = set(self.func.returned.operands)
+        self.asked = self.layouts_asked()
+
+    def layouts_asked(self) -> dict[SSAValue, Layout]:
+        """How the memory of results has to lie that is their own."""
+        returned = self.func.returned
+        found: dict[SSAValue, Layout] = {}
+        for result, value in enumerate(returned.results_returned):
+            layout = returned.layout_of(result)
+            if layout is not None and result not in returned.aliased and result not in returned.shared:
+                found[value] = layout
+        return found
 
     def assign(self) -> None:
         for argument, name, kind in zip(self.func.body.block.args, self.func.names, self.func.kinds, strict=True):
@@ -103,9 +115,10 @@ class _Layouts:
         if result in self.written:
             self.give(result, type_of(self.written[result]).layout)
             return
+        asked = self.asked.get(result)
         if op.FAMILY == "view":
             layout = self.view_layout(op)
-            if layout is not None:
+            if layout is not None and (asked is None or self.lies(result, layout, asked)):
                 self.give(result, layout)
                 return
             if result not in self.needed:
@@ -113,13 +126,24 @@ class _Layouts:
         if type_of(result).layout is not None:
             return
         order = op.result_order()
-        wanted = CHANNELS_LAST if result in self.channels_last else dense(order) if order is not None else None
-        if wanted is not None and result in self.returned:
-            if op.LIBRARY is None:
-                wanted = None
-            else:
-                self.return_contiguous(op)
-        self.give(result, wanted)
+        natural = CHANNELS_LAST if result in self.channels_last else dense(order) if order is not None else None
+        if result not in self.returned:
+            self.give(result, natural)
+            return
+        rank = type_of(result).rank
+        asked = asked or contiguous(rank)
+        if op.LIBRARY is None or (isinstance(op, Convolution) and not wants_channels_last(op)):
+            natural = asked
+        elif (natural or contiguous(rank)) != asked:
+            self.return_copy(op, asked)
+        self.give(result, natural)
+
+    def lies(self, value: SSAValue, layout: Layout, asked: Layout) -> bool:
+        """Are a view's strides those of the layout asked for?"""
+        sizes = self.sizes.of(value)
+        have, start = layout_strides(layout, sizes, self.sizes.dim)
+        want, _ = layout_strides(asked, sizes, self.sizes.dim)
+        return start.value == 0 and all(a is b for a, b in zip(have, want, strict=True))
 
     def give(self, value: SSAValue, layout: Layout | None) -> None:
         t = type_of(value)
@@ -128,11 +152,7 @@ class _Layouts:
     def input_layout(self, argument: SSAValue, name: str) -> Layout:
         symbols: list[str] = []
         for axis in range(type_of(argument).rank):
-            symbol = f"{name}_s{axis}"
-            while symbol in self.system.symbols or symbol in self.system.defines:
-                symbol += "_"
-            self.system.symbols[symbol] = Source.stride(name, axis)
-            symbols.append(symbol)
+            symbols.append(self.system.symbol_of(Source.stride(name, axis), f"{name}_s{axis}"))
         return strided(tuple(symbols))
 
     def view_layout(self, op: GraphOp) -> Layout | None:
@@ -167,9 +187,9 @@ class _Layouts:
         block.insert_op_before(copy, before)
         return copy.results[0]
 
-    def return_contiguous(self, op: GraphOp) -> None:
+    def return_copy(self, op: GraphOp, layout: Layout) -> None:
         t = type_of(op.results[0])
-        copy = CopyOp.make([op.results[0]], [tensor(t.dims, t.element, contiguous(t.rank))])
+        copy = CopyOp.make([op.results[0]], [tensor(t.dims, t.element, layout)])
         copy.location = op.location
         block = op.parent_block()
         assert block is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout
-from dlcb.dialects.graph.view import row_major_strides
-from dlcb.dialects.shape.expr import Expr, const
+from dlcb.dialects.graph.view import is_one, product, reshape_groups, row_major_strides
+from dlcb.dialects.shape.expr import Expr, const, eq, logical_or, mul, select
 
 
 def layout_strides(
@@ -26,3 +26,25 @@ def dense_strides(layout: DenseLayout, sizes: Sequence[Expr]) -> tuple[Expr, ...
     for axis, stride in zip(layout.order, in_memory, strict=True):
         strides[axis] = stride
     return tuple(strides)
+
+
+def reshape_conditions(
+    sizes: Sequence[Expr], strides: Sequence[Expr], result_sizes: Sequence[Expr]
+) -> tuple[tuple[Expr, ...], list[Expr]]:
+    """The strides of a reshape as a view, and the conditions under which it can be one. A dim of size 1 may have any
+    stride, and an empty tensor can be viewed anyhow."""
+    found: list[Expr] = [const(0)] * len(result_sizes)
+    conditions: list[Expr] = []
+    empty = eq(product(sizes), 0)
+    for operand_run, result_run in reshape_groups(sizes, result_sizes):
+        axes = [i for i in reversed(operand_run) if not is_one(sizes[i])]
+        step, count = (strides[axes[0]], sizes[axes[0]]) if axes else (const(1), const(1))
+        for i in axes[1:]:
+            if strides[i] is not mul(step, count):
+                conditions.append(logical_or(empty, eq(sizes[i], 1), eq(count, 1), eq(strides[i], mul(step, count))))
+                step = select(eq(count, 1), strides[i], step)
+            count = mul(count, sizes[i])
+        for j in reversed(result_run):
+            found[j] = step
+            step = mul(step, result_sizes[j])
+    return tuple(found), [c for c in conditions if c.value != 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.graph.base import parse_type, print_type
-from dlcb.dialects.graph.types import Dims, DimsAttr, dims_attr
+from dlcb.dialects.graph.types import DenseLayout, Dims, DimsAttr, Layout, StridedLayout, TensorType, dims_attr
 
 KINDS = ("input", "weight", "int")
 
@@ -122,15 +122,21 @@ class FuncOp(QuickOp):
 @irdl_op_definition
 class ReturnOp(QuickOp):
     """What a function gives back. The first operands are the new values of the arguments in `updates`, written in
-    place; the others are the results. `aliases = [[result, argument], …]`: these results are views of an argument, not
-    copies; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have
-    memory of their own. `numbers` are results that are integers: dims."""
+    place; the others are the results. `aliases = [[result, argument], …]`: these results lie in the memory of an
+    argument; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have
+    memory of their own. `numbers` are results that are integers: dims.
+
+    `layouts` says of each result how its memory lies: `dense` where it is its own, the argument's strides where it is an
+    argument's. Without it, results lie as is best. `views` says of each result what the caller gets of its memory: a
+    tensor type with strides and offset, or `unit` for all of it; the operand is all of it."""
 
     name = "dlcb.graph.return"
     args = var_operand_def()
     updates = opt_prop_def(ArrayAttr[IntAttr])
     aliases = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
     shares = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    layouts = opt_prop_def(ArrayAttr)
+    views = opt_prop_def(ArrayAttr)
     numbers = opt_prop_def(DimsAttr)
     traits = traits_def(IsTerminator())
     irdl_options = (ParsePropInAttrDict(),)
@@ -143,6 +149,8 @@ class ReturnOp(QuickOp):
         aliases: Sequence[tuple[int, int]] = (),
         shares: Sequence[tuple[int, int]] = (),
         numbers: Dims = (),
+        layouts: Sequence[Layout] = (),
+        views: Sequence[TensorType | None] = (),
     ) -> ReturnOp:
         properties: dict[str, Attribute] = {}
         if updates:
@@ -151,6 +159,10 @@ class ReturnOp(QuickOp):
             properties["aliases"] = _pairs(aliases)
         if shares:
             properties["shares"] = _pairs(shares)
+        if layouts:
+            properties["layouts"] = ArrayAttr(layouts)
+        if any(view is not None for view in views):
+            properties["views"] = ArrayAttr([UnitAttr() if view is None else view for view in views])
         if numbers:
             properties["numbers"] = dims_attr(numbers)
         return ReturnOp.create(operands=values, properties=properties)
@@ -172,6 +184,33 @@ class ReturnOp(QuickOp):
     @property
     def results_returned(self) -> Sequence[SSAValue]:
         return self.operands[len(self.updated) :]
+
+    def layout_of(self, result: int) -> Layout | None:
+        """How the memory of a result lies."""
+        layout = self.layouts.data[result] if self.layouts is not None else None
+        return layout if isinstance(layout, (DenseLayout, StridedLayout)) else None
+
+    def view_of(self, result: int) -> TensorType | None:
+        """What the caller gets of the memory of a result; None: all of it."""
+        view = self.views.data[result] if self.views is not None else None
+        return view if isinstance(view, TensorType) else None
+
+    def verify_(self) -> None:
+        for what, given in (("layouts", self.layouts), ("views", self.views)):
+            if given is not None and len(given.data) != len(self.results_returned):
+                raise VerifyException(f"{self.name}: {len(self.results_returned)} results, {len(given.data)} {what}")
+        for result, value in enumerate(self.results_returned):
+            layout, view, memory = self.layout_of(result), self.view_of(result), value.type
+            if not isinstance(memory, TensorType) or not memory.ranked:
+                continue
+            if layout is not None and len(layout.list.data) != memory.rank:
+                raise VerifyException(f"{self.name}: result {result} has rank {memory.rank}, its layout is {layout}")
+            if view is None:
+                continue
+            if not isinstance(view.layout, StridedLayout) or view.element != memory.element:
+                raise VerifyException(f"{self.name}: result {result} is {memory}, {view} is no view of it")
+            if layout is None:
+                raise VerifyException(f"{self.name}: result {result} is a view of memory that has no layout")
 
 
 def _pairs(pairs: Sequence[tuple[int, int]]) -> ArrayAttr[ArrayAttr[IntAttr]]:

@@ -107,6 +107,15 @@ class DenseLayout(ParametrizedAttribute):
         if sorted(self.order) != list(range(len(self.list.data))):
             raise VerifyException(f"dense layout: [{', '.join(map(str, self.order))}] is no order of the dims")
 
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return [_to_attr(_parse_dims(parser))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_dims(printer, self.order)
+
 
 @irdl_attr_definition
 class StridedLayout(ParametrizedAttribute):
@@ -123,6 +132,19 @@ class StridedLayout(ParametrizedAttribute):
     @property
     def offset(self) -> Dim:
         return _dims_of_list(self.start)[0]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            strides = _parse_dims(parser)
+            start = _parse_dim(parser) if parser.parse_optional_punctuation(",") is not None else 0
+        return [_to_attr(strides), _to_attr([start])]
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_dims(printer, self.strides)
+            if self.offset != 0:
+                printer.print_string(f", {self.offset}")
 
 
 Layout: TypeAlias = DenseLayout | StridedLayout
@@ -193,29 +215,15 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
 
 
 def _parse_layout(parser: AttrParser) -> Layout:
-    if parser.parse_optional_keyword("dense") is not None:
-        with parser.in_angle_brackets():
-            return DenseLayout(_to_attr(_parse_dims(parser)))
-    if parser.parse_optional_keyword("strided") is not None:
-        with parser.in_angle_brackets():
-            strides = _parse_dims(parser)
-            start: Dim = 0
-            if parser.parse_optional_punctuation(",") is not None:
-                start = _parse_dim(parser)
-            return StridedLayout(_to_attr(strides), _to_attr([start]))
+    for kind, word in ((DenseLayout, "dense"), (StridedLayout, "strided")):
+        if parser.parse_optional_keyword(word) is not None:
+            return kind.new(kind.parse_parameters(parser))
     parser.raise_error("expected a layout: dense<[...]> or strided<[...], offset>")
 
 
 def _print_layout(printer: Printer, layout: Layout) -> None:
-    if isinstance(layout, DenseLayout):
-        printer.print_string("dense<")
-        _print_dims(printer, layout.order)
-    else:
-        printer.print_string("strided<")
-        _print_dims(printer, layout.strides)
-        if layout.offset != 0:
-            printer.print_string(f", {layout.offset}")
-    printer.print_string(">")
+    printer.print_string("dense" if isinstance(layout, DenseLayout) else "strided")
+    layout.print_parameters(printer)
 
 
 @lru_cache(maxsize=8192)

@@ -78,6 +78,16 @@ class System:
     def require(self, kind: str, lhs: ExprLike, rhs: ExprLike, text: str = "") -> None:
         self.requires.append(Require(kind, as_expr(lhs), as_expr(rhs), text))
 
+    def symbol_of(self, source: Source, name: str) -> str:
+        """The symbol of that source; a new one of this name, or one like it, where there is none."""
+        known = next((symbol for symbol, other in self.symbols.items() if other == source), None)
+        if known is not None:
+            return known
+        while name in self.symbols or name in self.defines:
+            name += "_"
+        self.symbols[name] = source
+        return name
+
     def value(self, dim: int | str | Expr) -> Expr:
         """The dim or expression over input symbols alone."""
         self._catch_up()

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
-from dlcb.dialects.graph.types import StridedLayout, type_of
+from dlcb.dialects.graph.types import StridedLayout, TensorType, type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.shape.expr import Expr, add, mul, sub
@@ -137,6 +137,13 @@ class Memory:
             strides, offset = self.sizes.laid(type_of(value))
             known = self._views[value] = self.builder.view(self.tensors[base], offset, sizes, strides)
         return known
+
+    def result(self, memory: SSAValue, view: TensorType | None) -> SSAValue:
+        """What the caller gets: a view of the value's memory, or all of it."""
+        if view is None:
+            return self.tensor(memory)
+        strides, offset = self.sizes.laid(view)
+        return self.builder.view(self.whole(memory), offset, self.sizes.dims(view.dims), strides)
 
     def argument_name(self, value: SSAValue) -> str | None:
         """The name of the argument in whose memory a value lies."""

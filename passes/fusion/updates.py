@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.indexing import PutOp
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
-from dlcb.dialects.graph.types import contiguous, dims_attr, tensor, type_of
+from dlcb.dialects.graph.types import Layout, contiguous, dims_attr, tensor, type_of
 from dlcb.dialects.graph.view import CopyOp, InsertOp
 
 Writer = InsertOp | PutOp
@@ -111,9 +111,10 @@ def is_own_copy(value: SSAValue) -> bool:
     return isinstance(value.owner, CopyOp) and value.has_one_use()
 
 
-def copy_before(value: SSAValue, before: Operation) -> SSAValue:
+def copy_before(value: SSAValue, before: Operation, layout: Layout | None = None) -> SSAValue:
+    """A copy that lies so; contiguous where no layout is given."""
     t = type_of(value)
-    copy = CopyOp.make([value], [tensor(t.dims, t.element, contiguous(t.rank))])
+    copy = CopyOp.make([value], [tensor(t.dims, t.element, layout or contiguous(t.rank))])
     copy.location = before.location
     _insert_before(copy, before)
     return copy.results[0]

@@ -1,0 +1,43 @@
+"""How tensors lie in memory whatever their sizes: the order of their dims, which are expanded, where there are gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+def order_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The dims from outermost to innermost. Of dims with one stride, the one of size 1 is the inner one: so the strides
+    of a dense tensor follow from the order."""
+    return tuple(sorted(range(len(sizes)), key=lambda axis: (-strides[axis], sizes[axis] == 1, axis)))
+
+
+def example_order(example: torch.Tensor) -> tuple[int, ...]:
+    """The same, where dims of size 1 stand as they would in the layout that torch takes the tensor for."""
+    rank = example.dim()
+    if example.is_contiguous():
+        return tuple(range(rank))
+    if rank == 4 and example.is_contiguous(memory_format=torch.channels_last):
+        return (0, 2, 3, 1)
+    if rank == 5 and example.is_contiguous(memory_format=torch.channels_last_3d):
+        return (0, 2, 3, 4, 1)
+    return order_of(example.shape, example.stride())
+
+
+def strides_like(example: torch.Tensor, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a tensor of these sizes that lies as the example does: in the same order, with gaps and expanded dims
+    where it has them."""
+    found = [1] * len(sizes)
+    step = example_step = 1
+    for axis in reversed(example_order(example)):
+        size, stride = example.shape[axis], example.stride(axis)
+        if stride == 0 and size > 1:
+            found[axis] = 0
+            continue
+        if size > 1 and stride > example_step:
+            step *= 2
+        overlaps = size > 1 and stride < example_step
+        found[axis] = 1 if overlaps else step
+        step, example_step = max(step, found[axis] * sizes[axis]), max(example_step, stride * size)
+    return tuple(found)

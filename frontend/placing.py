@@ -1,0 +1,182 @@
+"""Where the results of a program lie: in memory of their own, in an argument's, in another result's; and how.
+
+Torch's fakes say in which order the dims of each piece of memory lie. A result that is a view gets its strides from the
+views that lead to it from all of its memory, as expressions over sizes and over the strides of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import torch
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.strides import layout_strides, reshape_conditions
+from dlcb.dialects.graph.types import Layout, TensorType, contiguous, dense, strided, tensor, type_of
+from dlcb.dialects.graph.view import ReshapeOp
+from dlcb.dialects.shape.expr import Expr, add, const, evaluate
+from dlcb.dialects.shape.requirement import Require
+from dlcb.dialects.shape.system import Source, System
+from dlcb.errors import InternalError, UnsupportedError
+from dlcb.frontend.layouts import order_of
+from dlcb.frontend.records import Captured, Place, Value
+from dlcb.passes.fusion.updates import views_between
+from dlcb.passes.sizes import DefinedSizes
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One result: the value that is all of its memory, how that lies, and what of it the caller gets (None: all). The
+    memory is the `argument`'s of that number, that of the earlier result `shares`, or its own."""
+
+    memory: SSAValue
+    layout: Layout
+    view: TensorType | None = None
+    argument: int | None = None
+    shares: int | None = None
+
+
+def place_results(
+    captured: Captured, system: System, value_of: Callable[[Value], SSAValue], numbers: Mapping[SSAValue, int]
+) -> list[Placed]:
+    """For each output that is a tensor. `numbers` are those of arguments. The system gets symbols, and what must hold
+    at launch so that a result can be a view."""
+    return _Placing(captured, system, value_of, numbers).run()
+
+
+class _Placing:
+    def __init__(
+        self,
+        captured: Captured,
+        system: System,
+        value_of: Callable[[Value], SSAValue],
+        numbers: Mapping[SSAValue, int],
+    ) -> None:
+        self._captured = captured
+        self._system = system
+        self._value_of = value_of
+        self._numbers = numbers
+        self._sizes = DefinedSizes.from_system(system)
+        self._names = {given.value: given.name for given in captured.inputs}
+        self._weights = {weight.value: weight.tensor for weight in captured.weights}
+        self._of = {alias.output: alias.of for alias in captured.aliases}
+        self._placed: dict[int, Placed] = {}
+        self._numbers_of_results: dict[int, int] = {}
+
+    def run(self) -> list[Placed]:
+        for index, output in enumerate(self._captured.outputs):
+            if isinstance(output, Value):
+                self._numbers_of_results[index] = len(self._placed)
+                self._placed[index] = self._result(index, output)
+        return list(self._placed.values())
+
+    def _result(self, index: int, output: Value) -> Placed:
+        place = self._place_of(output)
+        of = self._of.get(index)
+        result, memory = self._value_of(output), self._value_of(place.content)
+        if isinstance(of, Value):
+            layout = self._argument_layout(of)
+            placed = self._view(result, output, memory, layout)
+            if placed is None:
+                raise UnsupportedError(
+                    f"a result is a view of argument {self._names.get(of, 'a weight')} that DLCB does not follow"
+                )
+            return replace(placed, argument=self._numbers[self._value_of(of)])
+        owner = None if of is None else self._placed[of]
+        placed = self._view(result, output, memory, own_layout(place.root))
+        if placed is None:
+            return Placed(result, own_layout(output))
+        if owner is not None and owner.memory is memory:
+            return replace(placed, shares=self._numbers_of_results[cast(int, of)])
+        return placed
+
+    def _place_of(self, output: Value) -> Place:
+        known = self._captured.places.get(output)
+        if known is not None:
+            return known
+        root = self._captured.memory.get(output, output)
+        made = {value for record in self._captured.records for value in record.results}
+        root = root if root in made or root in self._names or root in self._weights else output
+        return Place(root, root)
+
+    def _argument_layout(self, argument: Value) -> Layout:
+        if argument in self._weights:
+            weight = self._weights[argument]
+            return weight_layout(weight) or contiguous(weight.dim())
+        return self._input_layout(self._names[argument], argument)
+
+    def _input_layout(self, name: str, root: Value) -> Layout:
+        """The layout of an input: its strides, which the system gets as symbols."""
+        return strided(tuple(self._stride(name, axis, stride) for axis, stride in enumerate(root.strides)))
+
+    def _stride(self, name: str, axis: int, traced: int) -> str:
+        symbol = self._system.symbol_of(Source.stride(name, axis), f"{name}_s{axis}")
+        self._system.traced[symbol] = traced
+        return symbol
+
+    def _view(self, result: SSAValue, traced: Value, memory: SSAValue, layout: Layout) -> Placed | None:
+        """None where the graph does not show how the result lies in that memory."""
+        if result is memory:
+            return Placed(memory, layout)
+        views = views_between(result, memory)
+        if views is None:
+            return None
+        strides, offset, conditions = self._strides(views, memory, layout)
+        if not self._is_traced(strides, traced):
+            return None
+        for view, condition in conditions:
+            self._system.requires.append(Require.any_of([condition], f"{view.title}: the strides do not allow a view"))
+        dims = tuple(self._system.define_fresh(stride, "s") for stride in strides)
+        start = self._system.define_fresh(offset, "s")
+        t = type_of(result)
+        return Placed(memory, layout, tensor(t.dims, t.element, strided(dims, start)))
+
+    def _strides(
+        self, views: Sequence[GraphOp], memory: SSAValue, layout: Layout
+    ) -> tuple[tuple[Expr, ...], Expr, list[tuple[GraphOp, Expr]]]:
+        sizes = self._sizes
+        strides, offset = layout_strides(layout, sizes.of(memory), sizes.dim)
+        conditions: list[tuple[GraphOp, Expr]] = []
+        for view in views:
+            got = view.view(strides, sizes)
+            if got is not None:
+                strides, offset = got.strides, add(offset, got.offset)
+                continue
+            if not isinstance(view, ReshapeOp):
+                raise InternalError(f"{view.title}: is a view, but has no strides")
+            needed: list[Expr]
+            strides, needed = reshape_conditions(sizes.of(view.operands[0]), strides, sizes.of(view.results[0]))
+            conditions += [(view, condition) for condition in needed]
+        return strides, offset, conditions
+
+    def _is_traced(self, strides: Sequence[Expr], traced: Value) -> bool:
+        """Are these the strides that torch gave the fake? Those of dims of size 1 mean nothing."""
+        known = self._system.traced
+        return all(
+            size <= 1 or evaluate(self._system.value(mine), known) == theirs
+            for size, mine, theirs in zip(traced.shape, strides, traced.strides, strict=True)
+        )
+
+
+def own_layout(root: Value) -> Layout:
+    """Memory of its own lies densely, in the order that eager gives it."""
+    return dense(order_of(root.shape, root.strides))
+
+
+def weight_layout(weight: torch.Tensor) -> Layout | None:
+    """How a weight lies; None for a contiguous one."""
+    if weight.is_contiguous():
+        return None
+    order = order_of(weight.shape, weight.stride())
+    dims = [const(size) for size in weight.shape]
+    wanted, _ = layout_strides(dense(order), dims, const_dim)
+    lies_dense = all(s.value == have for s, have in zip(wanted, weight.stride(), strict=True))
+    return dense(order) if lies_dense else strided(tuple(weight.stride()))
+
+
+def const_dim(dim: int | str) -> Expr:
+    assert isinstance(dim, int)
+    return const(dim)
