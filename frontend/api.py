@@ -7,16 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import torch
+from torch.export import ExportedProgram
 
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.build import TORCH_RANGE, Options
 from dlcb.frontend.capture import capture
+from dlcb.frontend.exported_program import open_exported
 from dlcb.frontend.importer import Result
 from dlcb.frontend.inputs import Dynamic
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
 from dlcb.frontend.retrace import retrace
 from dlcb.frontend.torch_private import flatten
+from dlcb.frontend.tracker import Check
 from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
 from dlcb.runtime.structure import structure_of
@@ -26,8 +29,8 @@ TARGETS: tuple[str, ...] = get_args(Target)
 
 
 def compile(
-    model: Callable[..., Any],
-    example_inputs: Sequence[Any] | Mapping[str, Any],
+    model: Callable[..., Any] | ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     dynamic: Dynamic = "auto",
     weights: Literal["live", "frozen"] = "live",
     target: Target | None = None,
@@ -40,8 +43,9 @@ def compile(
 ) -> CompiledModel:
     """Compile a module or function once, for every size that it accepts.
 
-    `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every size
-    that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
+    `model` may be an exported program: its own example inputs serve where none are given, and "auto" is what the export
+    says. `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every
+    size that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
     "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
     again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
     rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run in eager, between the
@@ -50,11 +54,18 @@ def compile(
     program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
-    args, kwargs = _arguments(example_inputs)
+    checks: list[Check] = []
+    if isinstance(model, ExportedProgram):
+        opened = open_exported(model, example_inputs, dynamic)
+        model, args, kwargs, dynamic, checks = opened.module, opened.args, opened.kwargs, opened.dynamic, opened.checks
+        name = name or opened.name
+    else:
+        args, kwargs = _arguments(example_inputs)
     device = _device(target, [*args, *kwargs.values()], model)
     seconds: dict[str, float] = {}
     began = time.perf_counter()
     captured = capture(model, args, kwargs, dynamic)
+    captured.checks += checks
     seconds["capture"] = time.perf_counter() - began
     if check:
         _check_retrace(captured, model, args, kwargs)
@@ -131,16 +142,10 @@ def _interface(
     for described in captured.inputs:
         constant = described.kind == "constant"
         inputs.append(["constant", described.name, described.example] if constant else ["argument"])
-    outputs = [_output(result) for result in results]
+    outputs = [result.described for result in results]
     filled = captured.out_spec.unflatten(list(range(len(outputs))))
     order: list[Any] = []
     return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])
-
-
-def _output(result: Result) -> list[Any]:
-    if result.place < 0:
-        return ["constant", result.constant]
-    return ["result", result.place] if result.divisor is None else ["ratio", result.place, result.divisor]
 
 
 def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:

@@ -13,7 +13,19 @@ import torch
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
 
-Dynamic = str | bool | Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class KnownDims:
+    """`named`: symbols that are free, by what they are called, equal ones by one name; `fixed`: those that are not, each
+    with the reason. The others are free where they can be."""
+
+    named: Mapping[str, list[str]]
+    fixed: Mapping[str, str]
+    must_vary: bool = True
+    """Whether it is an error if the program refuses to let a named one vary; else it is pinned."""
+
+
+Dynamic = str | bool | Mapping[str, Any] | KnownDims
 """`"auto"`, `False`, or which dims may vary: `{"x": {0: "batch", 1: None}}`; dims of one name are equal."""
 
 
@@ -112,6 +124,8 @@ def fixed_symbols(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:
     """The symbols that the user does not let vary, each with the reason."""
     if dynamic == "auto" or dynamic is True:
         return {}
+    if isinstance(dynamic, KnownDims):
+        return dict(dynamic.fixed)
     every = dict.fromkeys(arguments.example_sizes, "dynamic=False" if dynamic is False else "not named in dynamic")
     for symbol in (s for group in named_dims(arguments, dynamic).values() for s in group):
         del every[symbol]
@@ -120,6 +134,8 @@ def fixed_symbols(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:
 
 def named_dims(arguments: Arguments, dynamic: Dynamic) -> dict[str, list[str]]:
     """For each name that the user gave: the symbols it stands for. The first is the one the others are equal to."""
+    if isinstance(dynamic, KnownDims):
+        return dict(dynamic.named)
     if not isinstance(dynamic, Mapping):
         return {}
     leaves = {leaf.name: leaf for leaf in arguments.leaves}

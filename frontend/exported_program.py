@@ -1,0 +1,158 @@
+"""Exported programs: their graph as a program to capture, with the dims that the export lets vary.
+
+A dim that is symbolic in the export is free, under the name of its `Dim` where that is known (a `.pt2` file does not
+keep it), within the range that the export gives it. As in torch, a least size of 2 or less is no limit: what an export
+calls free is right for 0 and 1 too here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+
+from dlcb.dialects.shape.expr import const, sym
+from dlcb.errors import UserError
+from dlcb.frontend.inputs import Argument, Dynamic, KnownDims, read_arguments
+from dlcb.frontend.tracker import Check
+
+_FREE_BELOW: Final = 2
+"""An export assumes sizes of at least this, which limits nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An exported program, ready to be captured. Its tensors are those of the program's state, where updates are seen.
+    """
+
+    module: torch.fx.GraphModule
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic: Dynamic
+    checks: list[Check]
+
+
+def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynamic) -> Opened:
+    """`dynamic`: "auto" for what the export says, else as `dlcb.compile` takes it."""
+    args, kwargs = _example(program, example_inputs)
+    module = graph_module(program)
+    arguments = read_arguments(module, args, kwargs)
+    checks: list[Check] = []
+    if dynamic == "auto" or dynamic is True:
+        dims = _Dims(program, arguments.leaves)
+        dynamic, checks = dims.known(), list(dims.checks())
+    return Opened(module, _name(program), args, kwargs, dynamic, checks)
+
+
+def _example(program: ExportedProgram, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(given, Mapping):
+        return (), dict(given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if given is not None:
+        return tuple(given), {}
+    if program.example_inputs is None:
+        raise UserError("the exported program has no example inputs; give example_inputs")
+    args, kwargs = program.example_inputs
+    return tuple(args), dict(kwargs)
+
+
+def _name(program: ExportedProgram) -> str:
+    """The class of the module that was exported, where the graph says it."""
+    for node in program.graph.nodes:
+        for path, kind in node.meta.get("nn_module_stack", {}).values():
+            name = str(getattr(kind, "__name__", kind)).rpartition(".")[2]
+            if not path and not name.startswith("_"):
+                return name
+    return "exported"
+
+
+def graph_module(program: ExportedProgram) -> torch.fx.GraphModule:
+    """The graph over the program's own parameters and buffers, called as the exported module was; without the checks
+    that torch runs before it, which look at sizes as numbers."""
+    module = program.module(check_guards=False)
+    assert isinstance(module, torch.fx.GraphModule)
+    return torch.fx.GraphModule(module, module.graph)
+
+
+def _input_values(program: ExportedProgram) -> list[Any]:
+    """What the export knew of each leaf of the arguments: a fake tensor, a size, or a constant."""
+    specs = program.graph_signature.input_specs
+    names = [spec.arg.name for spec in specs if spec.kind is InputKind.USER_INPUT]
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    return [nodes[name].meta.get("val") for name in names]
+
+
+def _dim_names(values: Sequence[Any]) -> dict[str, str]:
+    """What users called the symbols, where the export was made in this process."""
+    sizes = [
+        s for v in values for s in (v.shape if isinstance(v, torch.Tensor) else [v]) if isinstance(s, torch.SymInt)
+    ]
+    if not sizes:
+        return {}
+    environment: Any = sizes[0].node.shape_env
+    names: Mapping[str, str] = getattr(environment, "source_name_to_debug_name", {})
+    symbols: Mapping[str, Any] = getattr(environment, "source_to_var", {})
+    return {str(environment.replace(symbols[s])): name for s, name in names.items() if s in symbols}
+
+
+def _ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
+    """For each symbol its least and its largest value."""
+    for symbol, allowed in program.range_constraints.items():
+        high = allowed.upper
+        yield str(symbol), int(allowed.lower), int(high) if high.is_Integer else None
+
+
+class _Dims:
+    """What the export says of each size of each leaf of the arguments."""
+
+    def __init__(self, program: ExportedProgram, leaves: Sequence[Argument]) -> None:
+        values = _input_values(program)
+        if len(values) != len(leaves):
+            raise UserError(f"the exported program takes {len(values)} inputs, the example has {len(leaves)}")
+        self._program = program
+        self._names = _dim_names(values)
+        self._symbols: dict[str, list[str]] = defaultdict(list)
+        """For each symbol of the export, the sizes that are it."""
+        self._fixed: dict[str, str] = {}
+        for leaf, value in zip(leaves, values, strict=True):
+            sizes = value.shape if leaf.kind == "tensor" else [value]
+            for symbol, size in zip(leaf.symbols, sizes, strict=False):
+                self._add(symbol, size)
+
+    def _add(self, symbol: str, size: Any) -> None:
+        if isinstance(size, torch.SymInt):
+            self._symbols[str(size.node.expr)].append(symbol)
+        else:
+            self._fixed[symbol] = f"the export has {size} here"
+
+    def known(self) -> KnownDims:
+        named = {self._names.get(s, s): found for s, found in self._symbols.items()}
+        return KnownDims(named, self._fixed)
+
+    def checks(self) -> Iterator[Check]:
+        """The ranges that the export gives its symbols."""
+        for symbol, low, high in _ranges(self._program):
+            for size in self._symbols.get(symbol, ())[:1]:
+                name = self._names.get(symbol, symbol)
+                text = f"the export lets '{name}' be {low} to {'any size' if high is None else high}"
+                if low > _FREE_BELOW:
+                    yield Check("le", const(low), sym(size), text)
+                if high is not None:
+                    yield Check("le", sym(size), const(high), text)
+
+
+def load_exported(path: Path) -> ExportedProgram:
+    """`torch.export.load`, with one clear error for whatever is no exported program."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    try:
+        return torch.export.load(path)
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise UserError(f"{path}: not an exported program that torch {torch.__version__} reads: {first}") from None
