@@ -21,6 +21,7 @@ from dlcb.dialects.coord.ops import (
     ParamOp,
     ReduceOp,
     ScalarOp,
+    ScanOp,
     StoreOp,
     ToElementOp,
     ToIndexOp,
@@ -31,7 +32,7 @@ from dlcb.dialects.types import index
 from dlcb.errors import InternalError
 from dlcb.evaluator.coordinates import Indices, call
 from dlcb.evaluator.elements import take
-from dlcb.evaluator.scalars import Array, apply, convert, fold
+from dlcb.evaluator.scalars import Array, accumulate, apply, convert, fold
 
 Value: TypeAlias = "int | Array"
 
@@ -102,6 +103,8 @@ class _Run:
                 return self._access(op)
             case ReduceOp():
                 return self._reduce(op)
+            case ScanOp():
+                return self._scan(op)
             case LoopOp():
                 return self._loop(op)
             case _:
@@ -149,6 +152,12 @@ class _Run:
             folded = fold(function, np.moveaxis(values, -1, 0)).reshape(*self._outer, *[1] * len(row))
             total, _ = apply(function, element, total, folded)
         return np.broadcast_to(total, (*self._outer, *[1] * len(row))) if outer else total
+
+    def _scan(self, op: ScanOp) -> Array:
+        start = convert(np.asarray(number_of(op.initial)), op.res.type)
+        values = np.broadcast_to(self._array(op.src), self._sizes)
+        running = np.moveaxis(accumulate(op.function.data, np.moveaxis(values, -1, 0)), 0, -1)
+        return apply(op.function.data, op.res.type, start, running)[0]
 
     def _loop(self, op: LoopOp) -> Array:
         block = op.body.block

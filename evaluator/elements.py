@@ -21,7 +21,7 @@ from dlcb.dialects.shape.expr import Expr, as_expr, const, sym
 from dlcb.dialects.types import common_compute_type, compute_type, i1
 from dlcb.errors import InternalError, UserError
 from dlcb.evaluator.coordinates import Indices, call, evaluate_indices
-from dlcb.evaluator.scalars import Array, apply, convert, fold
+from dlcb.evaluator.scalars import Array, accumulate, apply, convert, fold
 
 MAX_POINTS = 1 << 21
 """How many points of a space are computed at once, unless the space without its row is larger."""
@@ -136,6 +136,25 @@ class ArrayBuilder(ElementBuilder):
         self._rank, self._points = rank, points
         inner = value.array.reshape([1] * (rank + 1 - value.array.ndim) + list(value.array.shape)).shape[1:]
         return Elements(fold(function, np.broadcast_to(value.array, (len(row), *inner))), value.element)
+
+    def scan(
+        self,
+        function: str,
+        extent: Expr,
+        at: Expr,
+        body: Callable[[Expr], Elements],
+        initial: float,
+        element: Attribute,
+    ) -> Elements:
+        rank = self._rank
+        self._rank += 1
+        row = np.arange(int(self.value_of(extent))).reshape(-1, *[1] * rank)
+        value = self.cast(body(self._bind(row)), element).array
+        self._rank = rank
+        inner = value.reshape([1] * (rank + 1 - value.ndim) + list(value.shape)).shape[1:]
+        running = Elements(accumulate(function, np.broadcast_to(value, (len(row), *inner))), element)
+        along = (np.asarray(self.value_of(at)), *np.indices(inner, sparse=True))
+        return Elements(self.call(function, self.constant(initial, element), running).array[along], element)
 
     def loop(self, function: str, extents: Sequence[int], body: Body, initial: float, element: Attribute) -> Elements:
         total = self.constant(initial, element)

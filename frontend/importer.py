@@ -21,7 +21,7 @@ from dlcb.dialects.shape.expr import Expr, evaluate, substitute, sym
 from dlcb.dialects.shape.system import Source, System
 from dlcb.dialects.types import TYPE_NAME, index
 from dlcb.errors import DlcbError, InternalError, UnsupportedError
-from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, views
+from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, scans, statistics, views
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.records import Captured, Input, Operands, Record, Value, device_of
@@ -36,6 +36,8 @@ TABLE: Mapping[str, Callable[..., Any]] = {
     **views.TABLE,
     **creation.TABLE,
     **reductions.TABLE,
+    **statistics.TABLE,
+    **scans.TABLE,
     **indexing.TABLE,
     **contract.TABLE,
     **nn.TABLE,

@@ -24,6 +24,7 @@ from dlcb.errors import InternalError
 from dlcb.lowering.kernels.flat import lower_flat
 from dlcb.lowering.kernels.row import RowPlan
 from dlcb.lowering.kernels.rows import lower_row
+from dlcb.lowering.kernels.scan import lower_scan
 from dlcb.passes.stages import mark_stage
 
 FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
@@ -51,9 +52,10 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     )
     lowered: list[CudaKernelOp] = []
     plan = RowPlan(kernel) if kernel.row.dims else None
+    along_row = lower_scan if kernel.has_scans else lower_row
     for schedule in kernel.schedules.data:
         name = variant_name(kernel.symbol, schedule)
-        variant = lower_flat(name, kernel, schedule) if plan is None else lower_row(name, plan, schedule)
+        variant = lower_flat(name, kernel, schedule) if plan is None else along_row(name, plan, schedule)
         variant.attributes[FORM] = StringAttr(kernel.symbol)
         variant.attributes[SCHEDULE] = schedule
         variant.attributes[SPACE] = space

@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.indexing import PutOp
 from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp
 from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout, contiguous, type_of
@@ -98,10 +99,10 @@ def kernel_rows(
     block = kernel.body.block
     last = block.last_op
     assert last is not None
-    reduction = next((op for op in block.ops if isinstance(op, Reduce)), None)
+    combining = next((op for op in block.ops if isinstance(op, AlongRow)), None)
     yielded = list(last.operands)
-    domain = _domain(kernel, yielded, reduction, sizes)
-    axes = set(reduction.reduced) if reduction is not None else set[int]()
+    domain = _domain(kernel, yielded, combining, sizes)
+    axes = set(combining.row_axes) if combining is not None else set[int]()
     names = [f"$r{i}" if i in axes else f"$o{i}" for i in range(len(domain))]
     coords = tuple(map(sym, names))
     row = tuple(coords[i] for i in range(len(domain)) if i in axes)
@@ -124,10 +125,10 @@ def kernel_rows(
 
 
 def _domain(
-    kernel: KernelOp, yielded: Sequence[SSAValue], reduction: Reduce | None, sizes: DefinedSizes
+    kernel: KernelOp, yielded: Sequence[SSAValue], combining: AlongRow | None, sizes: DefinedSizes
 ) -> tuple[Expr, ...]:
-    if reduction is not None:
-        return sizes.of(reduction.operands[0])
+    if combining is not None:
+        return sizes.of(combining.operands[0])
     if 0 in kernel.written_over:
         maker = yielded[0].owner
         assert isinstance(maker, GraphOp)

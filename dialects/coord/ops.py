@@ -134,6 +134,10 @@ class KernelOp(QuickOp):
         return self.numbers.dims if self.numbers is not None else ()
 
     @property
+    def has_scans(self) -> bool:
+        return any(isinstance(op, ScanOp) for op in self.body.block.ops)
+
+    @property
     def axes(self) -> Sequence[SSAValue]:
         return self.body.block.args[self.buffer_count.data :]
 
@@ -378,6 +382,26 @@ class ReduceOp(CoordOp):
 
 
 @irdl_op_definition
+class ScanOp(CoordOp):
+    """The operand combined over the row up to and with this place, from `initial`; the row has one axis, the result is
+    row-varying."""
+
+    name = "dlcb.coord.scan"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    function = prop_def(StringAttr)
+    initial = prop_def(Attribute)
+    src = operand_def(T)
+    res = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = "$function $src `from` $initial attr-dict `:` type($res)"
+
+    def verify_(self) -> None:
+        kernel = self.parent_op()
+        if isinstance(kernel, KernelOp) and len(kernel.row.dims) != 1:
+            raise VerifyException(f"{self.name}: the row has {len(kernel.row.dims)} axes, expected one")
+
+
+@irdl_op_definition
 class LoopOp(CoordOp):
     """A reduction over a small literal space, by one thread: the region has one coordinate for each of `extents` and
     yields the element."""
@@ -446,6 +470,7 @@ OPS: list[type[Operation]] = [
     ToIndexOp,
     AccessOp,
     ReduceOp,
+    ScanOp,
     LoopOp,
     YieldOp,
     StoreOp,

@@ -111,6 +111,11 @@ class ElementBuilder(Sizes, ScalarBuilder):
         each axis. These axes become the row of the kernel."""
 
     @abstractmethod
+    def scan(self, function: str, extent: Expr, at: Expr, body: Any, initial: float | int, element: Attribute) -> Any:
+        """Combine the elements `body(0)` to `body(at)` of an axis of `extent`. The axis becomes the row of the kernel,
+        `at` must be its coordinate there."""
+
+    @abstractmethod
     def loop(self, function: str, extents: Sequence[int], body: Any, initial: float | int, element: Attribute) -> Any:
         """Reduce over a small literal space in one thread: `body(position)` gives the element."""
 

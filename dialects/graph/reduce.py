@@ -1,24 +1,26 @@
-"""Reductions along whole dims, and scans. Sums accumulate in f32 or wider."""
+"""Reductions along whole dims. Sums accumulate in f32 or wider."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, ShapeScope, Sizes
+from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, Sizes
+from dlcb.dialects.graph.row import AlongRow, equal_or_nan, read_rounded
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.graph.view import product
-from dlcb.dialects.shape.expr import Expr, const
-from dlcb.dialects.types import compute_type, i1, is_float
+from dlcb.dialects.shape.expr import Expr, add, const, mul
+from dlcb.dialects.types import compute_type, i1, i64, is_float
 
 INFINITY = float("inf")
 
 
-class Reduce(GraphOp):
+class Reduce(AlongRow):
     """result[p] = f over all x[q] with q = p outside `axes`.  Reduced dims vanish, or stay with size 1 if `keep`."""
 
     FAMILY: ClassVar[str] = "reduce"
@@ -31,19 +33,22 @@ class Reduce(GraphOp):
     INITIAL: ClassVar[float | int] = 0
 
     @property
-    def reduced(self) -> tuple[int, ...]:
+    def row_axes(self) -> tuple[int, ...]:
         return tuple(a.data for a in self.axes.data)
+
+    def row_reads(self, coords: Coords, row: Coords) -> Sequence[tuple[SSAValue, Coords]]:
+        return [(self.src, self.operand_coords(coords, row))]
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         sizes = scope.of(self.src)
-        gone = set(self.reduced)
+        gone = set(self.row_axes)
         if self.keep is not None:
             return (tuple(const(1) if i in gone else s for i, s in enumerate(sizes)),)
         return (tuple(s for i, s in enumerate(sizes) if i not in gone),)
 
     def operand_coords(self, coords: Coords, row: Coords) -> Coords:
         """The operand's coordinates from those of the result and of the row (one for each reduced axis)."""
-        gone = self.reduced
+        gone = self.row_axes
         kept = iter([c for i, c in enumerate(coords) if self.keep is None or i not in gone])
         along = dict(zip(gone, row, strict=True))
         rank = type_of(self.src).rank
@@ -55,7 +60,7 @@ class Reduce(GraphOp):
         def body(row: Coords) -> Any:
             return self.term(b, b.cast(b.read(self.src, self.operand_coords(coords, row)), accumulate))
 
-        total = b.reduce(self.FUNCTION, b.of(self.src), self.reduced, body, self.initial, accumulate)
+        total = b.reduce(self.FUNCTION, b.of(self.src), self.row_axes, body, self.initial, accumulate)
         return self.finish(b, total, b)
 
     @property
@@ -98,16 +103,24 @@ class MeanOp(Reduce):
 
     def finish(self, b: Any, total: Any, sizes: Sizes) -> Any:
         whole = sizes.of(self.src)
-        return b.div(total, b.index(product([whole[i] for i in self.reduced]), b.type_of(total)))
+        return b.div(total, b.index(product([whole[i] for i in self.row_axes]), b.type_of(total)))
 
 
-class Extremum(Reduce):
-    """NaN if any element is.  An empty reduction is refused at launch, as torch does."""
+class Nonempty(Reduce):
+    """An empty reduction is refused at launch, as torch does, unless `empty`: it is the initial value then."""
+
+    empty = opt_prop_def(UnitAttr)
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         whole = scope.of(self.src)
-        scope.require("lt", const(0), product([whole[i] for i in self.reduced]), f"{self.title}: nothing to reduce")
+        if self.empty is None:
+            count = product([whole[i] for i in self.row_axes])
+            scope.require("lt", const(0), count, f"{self.title}: nothing to reduce")
         return super().infer(scope)
+
+
+class Extremum(Nonempty):
+    """NaN if any element is."""
 
 
 @irdl_op_definition
@@ -131,7 +144,12 @@ class AminOp(Extremum):
 
     @property
     def initial(self) -> float | int:
-        return INFINITY if is_float(self.result_element) else _integer_limits(self.result_element)[1]
+        return highest(self.result_element)
+
+
+def highest(element: Attribute) -> float | int:
+    """What is not below any element of the type."""
+    return INFINITY if is_float(element) else _integer_limits(element)[1]
 
 
 def lowest(element: Attribute) -> float | int:
@@ -164,4 +182,43 @@ class AllOp(Reduce):
     INITIAL: ClassVar[float | int] = True
 
 
-OPS: list[type[Operation]] = [SumOp, ProdOp, MeanOp, AmaxOp, AminOp, AnyOp, AllOp]
+@irdl_op_definition
+class PositionOp(Nonempty):
+    """result[p] = the first place along `axes`, counted in row-major order, where x is `wanted`[p] or NaN; i64.  In
+    `wanted` the reduced dims have size 1.  Of an extremum: where it is.  Source: torch.argmax, torch.max(dim)."""
+
+    name = "dlcb.graph.position"
+    FUNCTION: ClassVar[str] = "minimum"
+    src = operand_def(TensorType)
+    wanted = operand_def(TensorType)
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        gone = set(self.row_axes)
+        for axis, (have, size) in enumerate(zip(scope.of(self.wanted), scope.of(self.src), strict=True)):
+            want = const(1) if axis in gone else size
+            if have is not want:
+                scope.require("eq", have, want, f"{self.title}: sizes of what is looked for")
+        return super().infer(scope)
+
+    def row_reads(self, coords: Coords, row: Coords) -> Sequence[tuple[SSAValue, Coords]]:
+        kept = self.operand_coords(coords, (const(0),) * len(row))
+        return [*super().row_reads(coords, row), (self.wanted, kept)]
+
+    @property
+    def initial(self) -> float | int:
+        return highest(i64)
+
+    def element(self, b: Any, coords: Coords, result: int = 0) -> Any:
+        sizes = [b.of(self.src)[axis] for axis in self.row_axes]
+
+        def place(row: Coords) -> Any:
+            x, wanted = (read_rounded(b, value, at) for value, at in self.row_reads(coords, row))
+            number = const(0)
+            for at, size in zip(row, sizes, strict=True):
+                number = add(mul(number, size), at)
+            return b.select(equal_or_nan(b, x, wanted), b.index(number, i64), b.constant(self.initial, i64))
+
+        return b.reduce(self.FUNCTION, b.of(self.src), self.row_axes, place, self.initial, i64)
+
+
+OPS: list[type[Operation]] = [SumOp, ProdOp, MeanOp, AmaxOp, AminOp, AnyOp, AllOp, PositionOp]

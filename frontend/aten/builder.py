@@ -244,11 +244,18 @@ class Builder:
         axes: Sequence[int],
         keep: bool = True,
         element: Attribute | None = None,
+        empty: bool = False,
     ) -> SSAValue:
+        """Over no axes it is the element. `empty`: an extremum of nothing is no error."""
+        element = self.like(value) if element is None else element
+        if not axes:
+            return self.cast(value, element)
         properties: dict[str, Attribute] = {"axes": int_list(tuple(axes))}
+        if empty:
+            properties["empty"] = UnitAttr()
         if keep:
             properties["keep"] = UnitAttr()
-        return self.make(kind, [value], self.like(value) if element is None else element, **properties)
+        return self.make(kind, [value], element, **properties)
 
     def matmul(self, lhs: SSAValue, rhs: SSAValue, *bias: SSAValue, element: Attribute | None = None) -> SSAValue:
         """A matrix product; a stack of matrices times one matrix is one product of all rows."""

@@ -104,14 +104,16 @@ class _Builder:
         )
 
     def _reduce(self, function: str, initial: int | str, source: int, element: str) -> SSAValue:
-        return self._add(
-            ops.ReduceOp.make(
-                [self.values[source]],
-                [NAMES[element]],
-                function=_string(function),
-                initial=_number(initial, element),
-            )
-        )
+        return self._combine(ops.ReduceOp, function, initial, source, element)
+
+    def _scan(self, function: str, initial: int | str, source: int, element: str) -> SSAValue:
+        return self._combine(ops.ScanOp, function, initial, source, element)
+
+    def _combine(
+        self, kind: type[ops.CoordOp], function: str, initial: int | str, source: int, element: str
+    ) -> SSAValue:
+        properties = {"function": _string(function), "initial": _number(initial, element)}
+        return self._add(kind.make([self.values[source]], [NAMES[element]], **properties))
 
     def _loop(
         self, function: str, initial: int | str, extents: Any, body: Sequence[Row], source: int, element: str

@@ -27,8 +27,8 @@ def of_element(function: str, element: Attribute) -> str:
 
 
 class Node:
-    """One element value. `op` is access, scalar, constant, index, holds, reduce or loop; `attr` is what distinguishes
-    it beside its operands."""
+    """One element value. `op` is access, scalar, constant, index, holds, reduce, scan or loop; `attr` is what tells it
+    apart beside its operands."""
 
     __slots__ = ("args", "attr", "element", "free", "op")
 
@@ -178,6 +178,21 @@ class Elements(ElementBuilder):
         function = of_element(function, element)
         free = source.free - frozenset(name for r in self.row for name in r.free)
         return self._node("reduce", element, (source,), (function, start.attr), free)
+
+    def scan(
+        self,
+        function: str,
+        extent: Expr,
+        at: Expr,
+        body: Callable[[Expr], Node],
+        initial: float | int,
+        element: Attribute,
+    ) -> Node:
+        if self.row != (at,) or self._guards:
+            raise InternalError(f"coordinates: a scan up to {at}, under {len(self._guards)} guards, in a row {self.row}")
+        source = self.cast(body(at), element)
+        attr = (of_element(function, element), self.constant(initial, element).attr)
+        return self._node("scan", element, (source,), attr, source.free | at.free)
 
     def loop(
         self,

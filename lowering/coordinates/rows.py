@@ -217,8 +217,8 @@ class Numbering:
             guard = self.guard(guards) if guards else None
             strides, extra = self.place(offset)
             return self.shared("access", buffer, strides, extra, guard, element)
-        if node.op == "reduce":
-            return self._reduce(node, element)
+        if node.op in ("reduce", "scan"):
+            return self._combine(node, element)
         return self._loop(node, element)
 
     def _note_reach(self, number: Expr) -> None:
@@ -231,11 +231,12 @@ class Numbering:
             if end is not None and (end.value is None or abs(end.value) >= LARGE):
                 self.reached[self.dim(end)] = None
 
-    def _reduce(self, node: Node, element: str) -> int:
+    def _combine(self, node: Node, element: str) -> int:
+        """A reduction or a scan; of a row of one element, that element combined with the initial value."""
         function, initial = node.attr
         source = self.node(node.args[0])
         if self.row:
-            return self.shared("reduce", function, initial, source, element)
+            return self.shared(node.op, function, initial, source, element)
         return self.shared("scalar", function, (self.shared("constant", initial, element), source), element)
 
     def _loop(self, node: Node, element: str) -> int:

@@ -37,6 +37,7 @@ class RowPlan:
                 continue
             varying = any(v in self.varying for v in inputs_of(op))
             accesses = [a for a in op.walk() if isinstance(a, ops.AccessOp)]
+            varying = varying or isinstance(op, ops.ScanOp)
             varying = varying or any(s != 0 for a in accesses for s in a.strides.dims[len(kernel.outer.dims) :])
             if varying:
                 self.varying.update(op.results)

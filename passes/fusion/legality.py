@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
 from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.graph.view import ExpandOp, product
 from dlcb.dialects.graph.window import Window
 from dlcb.passes.fusion.groups import Group, Partition
@@ -42,8 +43,8 @@ def op_cost(op: GraphOp) -> int:
 def space_of(op: GraphOp, sizes: Sizes, in_place: bool = False) -> Space:
     """The space of a kernel that computes this op alone. An op that writes in place iterates over what it writes (its
     `src`)."""
-    if isinstance(op, Reduce):
-        space = Space(sizes.of(op.operands[0]), op.reduced)
+    if isinstance(op, AlongRow):
+        space = Space(sizes.of(op.operands[0]), op.row_axes)
     else:
         space = Space(sizes.of(op.operands[-1] if in_place else op.results[0]))
     if not in_place:
@@ -76,10 +77,10 @@ def shared_space(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) 
     space = group.space
     assert space is not None
     axes = space.axes
-    if isinstance(op, Reduce):
-        if sizes.of(op.operands[0]) != space.domain or (axes and axes != op.reduced):
+    if isinstance(op, AlongRow):
+        if sizes.of(op.operands[0]) != space.domain or (axes and axes != op.row_axes):
             return None
-        axes = op.reduced
+        axes = op.row_axes
     trial = Space(space.domain, axes, space.places)
     place = place_in(op, trial, sizes)
     reads = None if place is None else reads_at(op, place, sizes, partition.free_op)

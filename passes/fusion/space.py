@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
-from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.shape.expr import Expr, const, sym
 
 AXES = tuple(sym(f"$d{i}") for i in range(16))
@@ -67,9 +67,8 @@ def reads_at(
 ) -> list[ReadAt] | None:
     """The values that `op` reads for its result at `coords`, with the coordinates there, looking through free ops
     (`through` gives the free op that makes a value); None where coordinates depend on data or on a loop."""
-    if isinstance(op, Reduce):
-        row = tuple(c for i, c in enumerate(AXES[: len(sizes.of(op.src))]) if i in op.reduced)
-        pairs = [(op.operands[0], op.operand_coords(coords, row))]
+    if isinstance(op, AlongRow):
+        pairs = op.row_reads(coords, tuple(AXES[axis] for axis in op.row_axes))
     else:
         try:
             pairs = [(op.operands[r.operand], r.coords) for r in op.reads(coords, sizes)]

@@ -569,6 +569,47 @@ reduction("any", lambda x, a, k: torch.any(x, a[0], k), given("f32", 3, 4), (1,)
 refused("amax", [given("f32", 3, 0)], (0,), axes=int_list(1))
 refused("amin", [given("f32", 0, 3)], (0,), axes=int_list(0))
 
+for w_ in (exactly("f32", [[3.0], [2.0], [7.0]]), exactly("i64", [[3], [2], [7]])):
+    x_ = exactly(w_.element, [[1, 3, 3], [2, 0, 2], [8, 9, 7]])
+    found_ = lambda x, w: (x == w).int().argmax(1)  # noqa: E731
+    sample("position", [x_, w_], found_, element="i64", axes=int_list(1))
+sample(
+    "position",
+    [exactly("f16", [[[1.0, 5.0], [2.0, NAN]], [[4.0, 5.0], [5.0, 5.0]]]), exactly("f16", [[[5.0]], [[5.0]]])],
+    lambda x, _: torch.tensor([1, 1]).reshape(2, 1, 1),
+    element="i64",
+    axes=int_list(1, 2),
+    keep=UNIT,
+)
+sample(
+    "position", [exactly("f32", [[1.0, NAN]]), exactly("f32", [[NAN]])], lambda x, _: torch.tensor([1]),
+    element="i64", axes=int_list(1),
+)  # fmt: skip
+refused("position", [given("f32", 3, 0), given("f32", 3, 1)], (0,), element="i64", axes=int_list(1))
+refused("position", [given("f32", 3, 2), given("f32", 4, 1)], (3, 4), element="i64", axes=int_list(1))
+
+# --- scans ---
+
+SCANS: dict[str, tuple[Callable[..., torch.Tensor], Sequence[str]]] = {
+    "cumsum": (torch.cumsum, ("f32", "f16", "bf16", "f64", "i64")),
+    "cumprod": (torch.cumprod, ("f32", "f16", "f64", "i64")),
+    "logcumsumexp": (torch.logcumsumexp, ("f32", "f16", "bf16", "f64")),
+    "cummax": (lambda x, a: torch.cummax(x, a).values, ("f32", "bf16", "i32", "i1")),
+    "cummin": (lambda x, a: torch.cummin(x, a).values, ("f32", "f16", "i64", "i1")),
+}
+for name_, (f_, elements_) in SCANS.items():
+    for element_ in elements_:
+        for dims_, axis_ in [((N, 3), 1), ((2, M, 3), 1), ((13,), 0), ((N, 0), 1), ((3, 1), 0), ((0, 4), 1)]:
+            sample(name_, [given(element_, *dims_)], lambda x, f=f_, a=axis_: f(x, a), note=f"{axis_}", axis=IntAttr(axis_))
+    odd_ = [[1.0, NAN, 2.0], [INF, 2.0, -INF], [-INF, -INF, 3.0], [-0.0, 0.0, INF]]
+    sample(name_, [exactly("f32", odd_)], lambda x, f=f_: f(x, 1), axis=IntAttr(1))
+sample("cumsum", [given("i1", N, 9)], lambda x: x.cumsum(1), element="i64", axis=IntAttr(1))
+sample("cumprod", [given("i32", N, 9)], lambda x: x.cumprod(0), element="i64", axis=IntAttr(0))
+for x_ in (exactly("f32", [[1.0, 3.0, 2.0, 3.0, NAN, 9.0, NAN]]), exactly("i32", [[4, 4, 1, 5, 2, 5, 6]])):
+    running_ = Input(x_.dims, x_.tensor.cummax(1).values)
+    sample("last_position", [x_, running_], lambda x, _: x.cummax(1).indices, element="i64", axis=IntAttr(1))
+refused("last_position", [given("f32", 3, 2), given("f32", 4, 2)], (3, 4), element="i64", axis=IntAttr(1))
+
 # --- windows ---
 
 

@@ -1,0 +1,40 @@
+"""Ops that combine elements along axes: reductions and scans. These axes become the row of a kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp
+from dlcb.dialects.graph.types import type_of
+from dlcb.dialects.types import compute_type, is_float
+
+
+class AlongRow(GraphOp):
+    """The first operand is what is combined: its sizes are the space of a kernel that computes this op."""
+
+    @property
+    @abstractmethod
+    def row_axes(self) -> tuple[int, ...]:
+        """The axes of the first operand along which elements are combined, in order."""
+
+    @abstractmethod
+    def row_reads(self, coords: Coords, row: Coords) -> Sequence[tuple[SSAValue, Coords]]:
+        """Which element of each operand the result at `coords` needs from the place `row` of its row (one coordinate
+        for each axis)."""
+
+
+def read_rounded(b: ElementBuilder, value: SSAValue, coords: Coords) -> Any:
+    """An element as its tensor's type holds it, in the compute type: half precision that stays in a kernel is not
+    rounded, and which elements are equal depends on that."""
+    element = type_of(value).element
+    return b.cast(b.cast(b.read(value, coords), element), compute_type(element))
+
+
+def equal_or_nan(b: Any, x: Any, wanted: Any) -> Any:
+    """Is x the wanted element, or NaN?"""
+    equal = b.eq(x, wanted)
+    return b.or_(equal, b.isnan(x)) if is_float(b.type_of(x)) else equal
