@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, ShapeScope, Sizes
 from dlcb.dialects.graph.reduce import lowest
-from dlcb.dialects.graph.types import TensorType
+from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, lt, maximum, minimum, mul, select, sub
-from dlcb.dialects.types import compute_type
+from dlcb.dialects.types import compute_type, i64, integer_limits, is_float
 
 
 def ints(attr: ArrayAttr[IntAttr]) -> tuple[int, ...]:
@@ -75,21 +75,24 @@ class Window(GraphOp):
         return self.finish(b, total, coords)
 
     def _at(self, b: ElementBuilder, coords: Coords, position: Sequence[Expr], accumulate: Any) -> Any:
+        inner, guard = self.place(b, coords, position)
+        return b.read(self.src, inner, guard, b.constant(self.initial, accumulate))
+
+    def place(self, sizes: Sizes, coords: Coords, position: Sequence[Expr]) -> tuple[Coords, list[Guard]]:
+        """Where in the input a position of the window at `coords` lies, and when that is not padding."""
         stride, padding, dilation = map(ints, (self.stride, self.padding, self.dilation))
-        sizes = b.of(self.src)
-        lead = len(sizes) - len(stride)
+        whole = sizes.of(self.src)
+        lead = len(whole) - len(stride)
         inner: list[Expr] = []
         guard: list[Guard] = []
-        reach = self.ceil is not None
-        axes = zip(coords[lead:], position, ints(self.kernel), sizes[lead:], stride, padding, dilation, strict=True)
-        for c, k, _, size, s, p, d in axes:
+        for c, k, size, s, p, d in zip(coords[lead:], position, whole[lead:], stride, padding, dilation, strict=True):
             at = sub(add(mul(c, s), mul(k, d)), p)
             inner.append(at)
             if p:
                 guard.append(("le", const(0), at))
-            if p or reach:
+            if p or self.ceil is not None:
                 guard.append(("lt", at, size))
-        return b.read(self.src, (*coords[:lead], *inner), guard, b.constant(self.initial, accumulate))
+        return (*coords[:lead], *inner), guard
 
     @property
     def initial(self) -> float | int:
@@ -124,8 +127,10 @@ class AvgPoolOp(Window):
     divisor = opt_prop_def(IntAttr)
 
     def finish(self, b: Any, total: Any, coords: Coords) -> Any:
+        element = b.type_of(total)
+        divide = b.div if is_float(element) else b.truncdiv
         if self.divisor is not None:
-            return b.div(total, float(self.divisor.data))
+            return divide(total, b.constant(self.divisor.data, element))
         kernel, stride, padding = map(ints, (self.kernel, self.stride, self.padding))
         sizes = b.of(self.src)
         lead = len(sizes) - len(kernel)
@@ -139,7 +144,56 @@ class AvgPoolOp(Window):
             if self.count_padding is None:
                 first, end = maximum(first, 0), minimum(end, size)
             count = mul(count, sub(end, first))
-        return b.div(total, b.index(count, b.type_of(total)))
+        return divide(total, b.index(count, element))
 
 
-OPS: list[type[Operation]] = [MaxPoolOp, AvgPoolOp]
+@irdl_op_definition
+class PoolPositionOp(Window):
+    """result[p] = where in the pooled dims, counted in row-major order, the window has its largest element `pooled`[p]:
+    the first place of it, or the last NaN; i64.  Source: torch.nn.functional.max_pool2d (indices)."""
+
+    name = "dlcb.graph.pool_position"
+    src = operand_def(TensorType)
+    pooled = operand_def(TensorType)
+
+    @property
+    def initial(self) -> float | int:
+        return lowest(type_of(self.src).element)
+
+    def element(self, b: Any, coords: Coords, result: int = 0) -> Any:
+        extents, nowhere = ints(self.kernel), integer_limits(i64)[1]
+        source = type_of(self.src).element
+        largest = _rounded(b, b.read(self.pooled, coords), source)
+        outside = b.constant(self.initial, compute_type(source))
+        whole = b.of(self.src)[len(coords) - len(extents) :]
+
+        def element_and_place(position: Coords) -> tuple[Any, Any, list[Guard]]:
+            inner, guard = self.place(b, coords, position)
+            number = const(0)
+            for at, size in zip(inner[-len(whole) :], whole, strict=True):
+                number = add(mul(number, size), at)
+            x = _rounded(b, b.read(self.src, inner, guard, outside), source)
+            return x, b.index(number, i64), guard
+
+        def first(position: Coords) -> Any:
+            x, place, guard = element_and_place(position)
+            found = b.eq(x, largest)
+            return b.select(b.and_(found, b.holds(guard)) if guard else found, place, b.constant(nowhere, i64))
+
+        def last_nan(position: Coords) -> Any:
+            x, place, _ = element_and_place(position)
+            return b.select(b.isnan(x), place, b.constant(-1, i64))
+
+        at = b.loop("minimum", extents, first, nowhere, i64)
+        if not is_float(source):
+            return at
+        nan = b.loop("maximum", extents, last_nan, -1, i64)
+        return b.select(b.lt(nan, 0), at, nan)
+
+
+def _rounded(b: ElementBuilder, value: Any, element: Attribute) -> Any:
+    """As a tensor of this element type holds it, in the compute type."""
+    return b.cast(b.cast(value, element), compute_type(element))
+
+
+OPS: list[type[Operation]] = [MaxPoolOp, AvgPoolOp, PoolPositionOp]

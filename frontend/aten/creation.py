@@ -126,3 +126,8 @@ def triu(i: Builder, self: SSAValue, diagonal: Any = 0) -> SSAValue:
 def eye(i: Builder, n: Any, m: Any = None, *, dtype: torch.dtype | None = None) -> SSAValue:
     row = i.reshape(iota(i, n), (n, 1))
     return i.cast(i.call("eq", row, iota(i, n if m is None else m), element=i1), i.element)
+
+
+@TABLE.handles("fill")
+def fill(i: Builder, self: SSAValue, value: Operand) -> SSAValue:
+    return filled(i, i.sizes(self), value)

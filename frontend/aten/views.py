@@ -132,6 +132,12 @@ def expand(i: Builder, self: SSAValue, *size: Any, implicit: bool = False) -> SS
     return i.expand(self, sizes)
 
 
+@TABLE.handles("copy")
+def copy(i: Builder, self: SSAValue, src: SSAValue, non_blocking: bool = False) -> SSAValue:
+    """The source as it is when written into `self`."""
+    return i.expand(i.cast(src, i.element), i.sizes(self))
+
+
 @TABLE.handles("expand_as")
 def expand_as(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
     return i.expand(self, i.sizes(other))

@@ -600,14 +600,15 @@ SCANS: dict[str, tuple[Callable[..., torch.Tensor], Sequence[str]]] = {
 for name_, (f_, elements_) in SCANS.items():
     for element_ in elements_:
         for dims_, axis_ in [((N, 3), 1), ((2, M, 3), 1), ((13,), 0), ((N, 0), 1), ((3, 1), 0), ((0, 4), 1)]:
-            sample(name_, [given(element_, *dims_)], lambda x, f=f_, a=axis_: f(x, a), note=f"{axis_}", axis=IntAttr(axis_))
+            running_ = lambda x, f=f_, a=axis_: f(x, a)  # noqa: E731
+            sample(name_, [given(element_, *dims_)], running_, note=f"{axis_}", axis=IntAttr(axis_))
     odd_ = [[1.0, NAN, 2.0], [INF, 2.0, -INF], [-INF, -INF, 3.0], [-0.0, 0.0, INF]]
     sample(name_, [exactly("f32", odd_)], lambda x, f=f_: f(x, 1), axis=IntAttr(1))
 sample("cumsum", [given("i1", N, 9)], lambda x: x.cumsum(1), element="i64", axis=IntAttr(1))
 sample("cumprod", [given("i32", N, 9)], lambda x: x.cumprod(0), element="i64", axis=IntAttr(0))
 for x_ in (exactly("f32", [[1.0, 3.0, 2.0, 3.0, NAN, 9.0, NAN]]), exactly("i32", [[4, 4, 1, 5, 2, 5, 6]])):
-    running_ = Input(x_.dims, x_.tensor.cummax(1).values)
-    sample("last_position", [x_, running_], lambda x, _: x.cummax(1).indices, element="i64", axis=IntAttr(1))
+    highest_ = Input(x_.dims, x_.tensor.cummax(1).values)
+    sample("last_position", [x_, highest_], lambda x, _: x.cummax(1).indices, element="i64", axis=IntAttr(1))
 refused("last_position", [given("f32", 3, 2), given("f32", 4, 2)], (3, 4), element="i64", axis=IntAttr(1))
 
 # --- windows ---
@@ -632,6 +633,11 @@ for x_, k_, s_, p_, d_, ceil_ in (
     pool_ = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank_ - 1]
     largest = lambda x, f=pool_, a=(k_, s_, p_, d_, ceil_): f(x, *a) if x.numel() else x.new_empty(0, 3, 4)  # noqa: E731
     sample("max_pool", [x_], largest, note=f"{k_} {s_} {p_} {d_} {ceil_}", **attributes_)
+    pooled_ = Input((*x_.dims[:2], *(f"o{axis}" for axis in range(rank_))), largest(x_.tensor))
+    place = lambda x, _, f=pool_, a=(k_, s_, p_, d_, ceil_): (  # noqa: E731
+        f(x, *a, return_indices=True)[1] if x.numel() else x.new_empty(0, 3, 4, dtype=torch.int64)
+    )
+    sample("pool_position", [x_, pooled_], place, element="i64", note=f"{k_} {s_} {p_} {d_} {ceil_}", **attributes_)
     if d_ != (1,) * rank_ or x_.element == "i64" or not x_.tensor.numel():
         continue
     average_ = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank_ - 1]
@@ -650,6 +656,11 @@ sample(
 sample(
     "max_pool", [exactly("f32", [[NAN, 1, 2, -INF]])], lambda x: F.max_pool1d(x, 2, 2), **window((2,), (2,), (0,), (1,))
 )
+for numbers_ in ([NAN, 1, NAN, -INF, NAN, 3, 3, 2], [-INF, -INF, 5, NAN, NAN, NAN, 4, 4]):
+    x_ = exactly("f32", [numbers_])
+    highest_ = Input((1, 3), F.max_pool1d(x_.tensor, 4, 2))
+    place_ = lambda x, _: F.max_pool1d(x, 4, 2, return_indices=True)[1]  # noqa: E731
+    sample("pool_position", [x_, highest_], place_, element="i64", **window((4,), (2,), (0,), (1,)))
 for name_ in ("max_pool", "avg_pool"):
     refused(name_, [given("f32", 1, 2, 3)], (5, 3), **window((5,), (1,), (0,), (1,)))
 

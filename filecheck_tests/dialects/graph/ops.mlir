@@ -322,6 +322,13 @@ dlcb.graph.func @max_pool(%x: tensor<[2, 3, 8, 9], f32> input "x") {
 }
 // CHECK: %r0 = dlcb.graph.max_pool %x {kernel = [3, 3], stride = [2, 2], padding = [1, 1], dilation = [1, 1]} : (tensor<[2, 3, 8, 9], f32>) -> tensor<[2, 3, 4, 5], f32>
 
+// CHECK-LABEL: dlcb.graph.func @pool_position(
+dlcb.graph.func @pool_position(%x: tensor<[2, 3, 8, 9], f32> input "x", %p: tensor<[2, 3, 4, 5], f32> input "p") {
+  %r0 = dlcb.graph.pool_position %x, %p {kernel = [3, 3], stride = [2, 2], padding = [1, 1], dilation = [1, 1]} : (tensor<[2, 3, 8, 9], f32>, tensor<[2, 3, 4, 5], f32>) -> tensor<[2, 3, 4, 5], i64>
+  dlcb.graph.return
+}
+// CHECK: %r0 = dlcb.graph.pool_position %x, %p {kernel = [3, 3], stride = [2, 2], padding = [1, 1], dilation = [1, 1]} : (tensor<[2, 3, 8, 9], f32>, tensor<[2, 3, 4, 5], f32>) -> tensor<[2, 3, 4, 5], i64>
+
 // CHECK-LABEL: dlcb.graph.func @max_pool_1(
 dlcb.graph.func @max_pool_1(%x: tensor<[1, 2, h, 6], bf16> input "x") {
   %r0 = dlcb.graph.max_pool %x {kernel = [3, 2], stride = [2, 1], padding = [1, 1], dilation = [2, 1], ceil} : (tensor<[1, 2, h, 6], bf16>) -> tensor<[1, 2, d0, 7], bf16>
