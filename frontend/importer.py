@@ -109,11 +109,10 @@ def _attempt(captured: Captured, known: Mapping[str, Expr]) -> Imported | Survey
 
 
 class _Unmade(Exception):
-    """A result is needed that the record's handler does not make."""
+    """A result is needed that the record's handler does not make, or not so."""
 
-    def __init__(self, record: Record, value: Value) -> None:
-        place = record.results.index(value)
-        super().__init__(f"{record.op}: {record.line}: DLCB does not compute result {place} of it")
+    def __init__(self, record: Record, why: str) -> None:
+        super().__init__(why)
         self.record = record
 
 
@@ -272,6 +271,10 @@ class _Importer:
         where = "" if self._record is None else f"{self._record.op}: {self._record.line}: "
         raise UnsupportedError(where + self._why_not(value))
 
+    def _refuse_view(self, value: Value) -> NoReturn:
+        made = next(record for record in self._captured.records if value in record.results)
+        raise _Unmade(made, f"{made.op}: {made.line}: a result that is a view of an argument in this way")
+
     def _why_not(self, value: Value) -> str:
         if value.device != self._device:
             return f"a tensor on {value.device} in a program on {self._device}"
@@ -310,7 +313,9 @@ class _Importer:
         if found is not None and value.device == self._device:
             return found
         if value in self._unmade:
-            raise _Unmade(self._unmade[value], value)
+            made = self._unmade[value]
+            place = made.results.index(value)
+            raise _Unmade(made, f"{made.op}: {made.line}: DLCB does not compute result {place} of it")
         self._refuse_tensor(value)
 
     def _expr(self, expr: Expr) -> Expr:
@@ -327,7 +332,7 @@ class _Importer:
         place_of = {argument: place for place, (argument, _, _) in enumerate(self._arguments)}
         updated = [place_of[self._values[update.target]] for update in captured.updates]
         values = [self._values[update.value] for update in captured.updates]
-        tensors = place_results(captured, self._system, self._value, place_of)
+        tensors = place_results(captured, self._system, self._value, place_of, self._refuse_view)
         numbers: list[Dim] = []
         places = iter(range(len(tensors)))
         results = [self._result(output, places, len(tensors), numbers) for output in captured.outputs]

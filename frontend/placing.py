@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NoReturn
 
 import torch
 from xdsl.ir import SSAValue
@@ -20,7 +20,7 @@ from dlcb.dialects.graph.view import ReshapeOp
 from dlcb.dialects.shape.expr import Expr, add, const, evaluate
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
-from dlcb.errors import InternalError, UnsupportedError
+from dlcb.errors import InternalError
 from dlcb.frontend.layouts import order_of
 from dlcb.frontend.records import Captured, Place, Value
 from dlcb.passes.fusion.updates import views_between
@@ -40,11 +40,15 @@ class Placed:
 
 
 def place_results(
-    captured: Captured, system: System, value_of: Callable[[Value], SSAValue], numbers: Mapping[SSAValue, int]
+    captured: Captured,
+    system: System,
+    value_of: Callable[[Value], SSAValue],
+    numbers: Mapping[SSAValue, int],
+    refuse: Callable[[Value], NoReturn],
 ) -> list[Placed]:
     """For each output that is a tensor. `numbers` are those of arguments. The system gets symbols, and what must hold
-    at launch so that a result can be a view."""
-    return _Placing(captured, system, value_of, numbers).run()
+    at launch so that a result can be a view. `refuse` is told of a view of an argument that the graph does not show."""
+    return _Placing(captured, system, value_of, numbers, refuse).run()
 
 
 class _Placing:
@@ -54,14 +58,17 @@ class _Placing:
         system: System,
         value_of: Callable[[Value], SSAValue],
         numbers: Mapping[SSAValue, int],
+        refuse: Callable[[Value], NoReturn],
     ) -> None:
         self._captured = captured
         self._system = system
         self._value_of = value_of
         self._numbers = numbers
+        self._refuse = refuse
         self._sizes = DefinedSizes.from_system(system)
         self._names = {given.value: given.name for given in captured.inputs}
         self._weights = {weight.value: weight.tensor for weight in captured.weights}
+        self._known = {*self._names, *self._weights, *(v for record in captured.records for v in record.results)}
         self._of = {alias.output: alias.of for alias in captured.aliases}
         self._placed: dict[int, Placed] = {}
         self._numbers_of_results: dict[int, int] = {}
@@ -74,32 +81,34 @@ class _Placing:
         return list(self._placed.values())
 
     def _result(self, index: int, output: Value) -> Placed:
-        place = self._place_of(output)
         of = self._of.get(index)
-        result, memory = self._value_of(output), self._value_of(place.content)
+        result = self._value_of(output)
         if isinstance(of, Value):
-            layout = self._argument_layout(of)
-            placed = self._view(result, output, memory, layout)
-            if placed is None:
-                raise UnsupportedError(
-                    f"a result is a view of argument {self._names.get(of, 'a weight')} that DLCB does not follow"
-                )
-            return replace(placed, argument=self._numbers[self._value_of(of)])
-        owner = None if of is None else self._placed[of]
+            return self._in_argument(output, result, of)
+        place = self._place_of(output)
+        memory = self._value_of(place.content)
         placed = self._view(result, output, memory, own_layout(place.root))
         if placed is None:
             return Placed(result, own_layout(output))
-        if owner is not None and owner.memory is memory:
-            return replace(placed, shares=self._numbers_of_results[cast(int, of)])
+        if of is not None and self._placed[of].memory is memory:
+            return replace(placed, shares=self._numbers_of_results[of])
         return placed
+
+    def _in_argument(self, output: Value, result: SSAValue, argument: Value) -> Placed:
+        layout = self._argument_layout(argument)
+        for content in (self._place_of(output).content, argument):
+            placed = self._view(result, output, self._value_of(content), layout)
+            if placed is not None:
+                return replace(placed, argument=self._numbers[self._value_of(argument)])
+        self._refuse(output)
 
     def _place_of(self, output: Value) -> Place:
         known = self._captured.places.get(output)
-        if known is not None:
+        if known is not None and known.content in self._known:
             return known
         root = self._captured.memory.get(output, output)
-        made = {value for record in self._captured.records for value in record.results}
-        root = root if root in made or root in self._names or root in self._weights else output
+        if root not in self._known:
+            root = output
         return Place(root, root)
 
     def _argument_layout(self, argument: Value) -> Layout:
