@@ -14,7 +14,7 @@ from dlcb.frontend.build import TORCH_RANGE, Options
 from dlcb.frontend.capture import capture
 from dlcb.frontend.exported_program import open_exported
 from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Dynamic
+from dlcb.frontend.inputs import Dynamic, read_arguments, user_names
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
 from dlcb.frontend.retrace import retrace
@@ -72,6 +72,7 @@ def compile(
     options = Options(device, target or device.type, weights, keep_ir, check, graphs)
     built, results = build_captured(captured, name or captured.name, options, fullgraph)
     built.report.seconds = seconds | built.report.seconds
+    built.report.names = user_names(read_arguments(model, args, kwargs), dynamic)
     interface = _interface(model, captured, results, args, kwargs)
     return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
 

@@ -14,7 +14,7 @@ import torch
 from dlcb.dialects.shape.expr import sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.exported import in_training
-from dlcb.frontend.inputs import Dynamic, fixed_symbols, named_dims, read_arguments
+from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
 from dlcb.frontend.relax import blamed_symbols, relaxed_checks
 from dlcb.frontend.run import Run, Session
@@ -33,7 +33,8 @@ def capture(
     if isinstance(program, torch.nn.Module) and in_training(program):
         raise UserError(f"{type(program).__name__} is in training mode; call .eval() first")
     session = Session(program, arguments)
-    search = _Search(session, fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic))
+    must_vary = not isinstance(dynamic, KnownDims) or dynamic.must_vary
+    search = _Search(session, fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic), must_vary)
     plan, run = search.find()
     return Captured(
         name=getattr(program, "__name__", type(program).__name__),
@@ -71,8 +72,11 @@ class _Refusal(Exception):
 class _Search:
     """Finds sizes that the model accepts, with as few pins as it can."""
 
-    def __init__(self, session: Session, fixed: dict[str, str], named: dict[str, list[str]]) -> None:
+    def __init__(
+        self, session: Session, fixed: dict[str, str], named: dict[str, list[str]], must_vary: bool
+    ) -> None:
         self._session = session
+        self._must_vary = must_vary
         self._example = session.arguments.example_sizes
         self._reasons = dict(fixed)
         self._named = named
@@ -120,11 +124,14 @@ class _Search:
         return equal_groups({n: (size, axes.get(n)) for n, size in self._example.items() if n not in self._reasons})
 
     def _pin(self, symbols: frozenset[str], reason: str) -> None:
-        named = {symbol: name for name, group in self._named.items() for symbol in group}
+        for name, group in self._named.items():
+            varying = symbols.intersection(group)
+            if varying and self._must_vary:
+                text = self._session.arguments.text_of(min(varying))
+                raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {reason}")
+            if varying:
+                symbols = symbols.union(group)
         for symbol in sorted(symbols):
-            if symbol in named:
-                text = self._session.arguments.text_of(symbol)
-                raise UserError(f"dynamic lets {text} vary ('{named[symbol]}'), which the program refuses: {reason}")
             self._reasons[symbol] = reason
 
     def _pin_one(self, reason: str) -> tuple[Plan, Run] | None:

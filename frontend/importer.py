@@ -54,6 +54,13 @@ class Result:
     """The leaf is a float: the number at that place, divided by this."""
     constant: Any = None
 
+    @property
+    def described(self) -> list[Any]:
+        """As `Interface.outputs` has it."""
+        if self.place < 0:
+            return ["constant", self.constant]
+        return ["result", self.place] if self.divisor is None else ["ratio", self.place, self.divisor]
+
 
 @dataclass(slots=True)
 class Imported:

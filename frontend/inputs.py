@@ -16,8 +16,8 @@ from dlcb.frontend import torch_private as private
 
 @dataclass(frozen=True, slots=True)
 class KnownDims:
-    """`named`: symbols that are free, by what they are called, equal ones by one name; `fixed`: those that are not, each
-    with the reason. The others are free where they can be."""
+    """`named`: symbols that are free, by what they are called, equal ones by one name; `fixed`: those that are not, with
+    the reason. The others are free where they can be."""
 
     named: Mapping[str, list[str]]
     fixed: Mapping[str, str]
@@ -152,3 +152,9 @@ def named_dims(arguments: Arguments, dynamic: Dynamic) -> dict[str, list[str]]:
             symbol = symbols[dim]
             groups.setdefault(name if isinstance(name, str) else symbol, []).append(symbol)
     return groups
+
+
+def user_names(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:
+    """What the user calls a size → the first place where it is: `batch` → `x.shape[0]`."""
+    named = named_dims(arguments, dynamic)
+    return {name: arguments.text_of(found[0]) for name, found in named.items() if name != found[0]}

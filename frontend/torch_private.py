@@ -226,3 +226,36 @@ def without_out(overload: OpOverload) -> OpOverload | None:
         if [(a.name, str(a.type)) for a in found._schema.arguments] == wanted:
             return found
     return None
+
+
+def example_of(node: torch.fx.Node) -> Any:
+    """The fake value that torch's compiler has for a graph's input."""
+    return node.meta.get("val", node.meta.get("example_value"))
+
+
+def is_static_input(node: torch.fx.Node) -> bool:
+    """Whether an input of Dynamo's graph is a parameter or buffer."""
+    return "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {})
+
+
+def is_for_aot(node: torch.fx.Node) -> bool:
+    """Whether a node of Dynamo's graph holds graphs of its own, or changes the dtypes that others compute in."""
+    target = node.target
+    return isinstance(target, torch._ops.HigherOrderOperator) or getattr(target, "__name__", "") == "_enter_autocast"
+
+
+def through_aot_autograd(
+    graph: torch.fx.GraphModule,
+    example_inputs: Any,
+    compile_graph: Callable[[torch.fx.GraphModule, Any], Callable[..., Any]],
+) -> Callable[..., Any]:
+    """Dynamo's graph as AOTAutograd's ATen graphs, forward and backward, each compiled."""
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    def compile_boxed(traced: torch.fx.GraphModule, inputs: Any) -> Any:
+        return make_boxed_func(compile_graph(traced, inputs))
+
+    table = torch._decomp.core_aten_decompositions()
+    backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
+    return backend(graph, example_inputs)

@@ -90,6 +90,8 @@ class Report:
     nodes: int = 0
     launches: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """What the user calls a size → one place where it is: `batch` → `x.shape[0]`."""
     eager: list[str] = field(default_factory=list[str])
     """The ops that run in eager, each with its line and why."""
     regions: int = 1
@@ -102,6 +104,27 @@ class Report:
     def native(self) -> int:
         """How many ops are compiled."""
         return self.nodes - len(self.eager)
+
+    def text(self, artifact: Artifact) -> str:
+        """What was compiled, what runs in eager and why, in words."""
+        lines = [f"{artifact.name}: target {artifact.target}, {self._shares()}; weights {artifact.mode}"]
+        lines += [f"  in eager: {reason}" for reason in self.eager]
+        lines += [f"  {dim}: {state}" for dim, state in self.dimensions.items()]
+        lines += [f"  note: {note}" for note in self.notes]
+        lines.append(f"  {len(self.launches)} launches and library calls:")
+        lines += [f"    {launch}" for launch in self.launches]
+        lines.append("  " + ", ".join(f"{stage} {s * 1e3:.1f} ms" for stage, s in self.seconds.items()))
+        return "\n".join(lines)
+
+    def _shares(self) -> str:
+        """How much is native: of the ops, and of the bytes that they make."""
+        if not self.eager:
+            return f"{self.nodes} ops, all native"
+        made = self.native_bytes + self.eager_bytes
+        share = f", {self.native_bytes / made:.0%} of the bytes of results" if made else ""
+        return (
+            f"{self.nodes} ops, {self.native} native in {self.regions} regions ({self.native / self.nodes:.0%}{share})"
+        )
 
     @staticmethod
     def from_json(data: Any) -> Report:
@@ -128,7 +151,7 @@ class CompiledModel:
         self._interface = interface
         self._report = report
         self._is_flat = is_flat(interface.structure) and all(i[0] == "argument" for i in interface.inputs)
-        self._results = builder(interface.result_structure, map(_result_maker, interface.outputs), make_record)
+        self._results = builder(interface.result_structure, map(result_maker, interface.outputs), make_record)
 
     @property
     def name(self) -> str:
@@ -183,6 +206,37 @@ class CompiledModel:
             )
         return [given[n] for n in names]
 
+    def with_program(self, program: Program) -> CompiledModel:
+        """Called as this one, but run by another program."""
+        return CompiledModel(self._artifact, program, self._interface, self._report)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The tensors that the program reads, by the names that it has for them."""
+        return dict(self._artifact.weights)
+
+    def arguments(self, values: Sequence[Any]) -> list[Any]:
+        """The caller's arguments in the order of `parameters`, for the program's flat ones."""
+        interface = self._interface
+        places = iter(range(len(values)))
+        makers = [
+            itemgetter(next(places)) if leaf[0] == "argument" else _constant_maker(leaf[2]) for leaf in interface.inputs
+        ]
+        return builder(interface.structure, iter(makers))(values)
+
+    @property
+    def parameters(self) -> list[str]:
+        return list(self._interface.parameters)
+
+    @property
+    def target(self) -> str:
+        return self._artifact.target
+
+    @property
+    def size_names(self) -> dict[str, str]:
+        """What the user calls a size → one place where it is: `batch` → `x.shape[0]`."""
+        return dict(self._report.names)
+
     # What a user asks
 
     def dimensions(self) -> dict[str, str]:
@@ -190,17 +244,8 @@ class CompiledModel:
         return dict(self._report.dimensions)
 
     def explain(self) -> str:
-        """What was compiled, in words."""
-        report = self._report
-        artifact = self._artifact
-        lines = [f"{self.name}: target {artifact.target}, {_shares(report)}; weights {artifact.mode}"]
-        lines += [f"  in eager: {reason}" for reason in report.eager]
-        lines += [f"  {dim}: {state}" for dim, state in report.dimensions.items()]
-        lines += [f"  note: {note}" for note in report.notes]
-        lines.append(f"  {len(report.launches)} launches and library calls:")
-        lines += [f"    {launch}" for launch in report.launches]
-        lines.append("  " + ", ".join(f"{stage} {s * 1e3:.1f} ms" for stage, s in report.seconds.items()))
-        return "\n".join(lines)
+        """What was compiled, what runs in eager and why, in words."""
+        return self._report.text(self._artifact)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -263,23 +308,19 @@ def module_of(
     )
 
 
-def _shares(report: Report) -> str:
-    """How much is native: of the ops, and of the bytes that they make."""
-    if not report.eager:
-        return f"{report.nodes} ops, all native"
-    made = report.native_bytes + report.eager_bytes
-    share = f", {report.native_bytes / made:.0%} of the bytes of results" if made else ""
-    return f"{report.nodes} ops, {report.native} native in {report.regions} regions ({report.native / report.nodes:.0%}{share})"
-
-
-def _result_maker(output: list[Any]) -> Builder:
+def result_maker(output: list[Any]) -> Builder:
+    """Makes one leaf of the results, as `Interface.outputs` describes it."""
     match output:
         case ["result", place]:
             return itemgetter(place)
         case ["ratio", place, divisor]:
             return lambda results: results[place] / divisor
         case _:
-            return lambda results: output[1]
+            return _constant_maker(output[1])
+
+
+def _constant_maker(value: Any) -> Builder:
+    return lambda _: value
 
 
 def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCpu) -> Kernels:
