@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dlcb.errors import DlcbError, InternalError, UnsupportedError, UserError
     from dlcb.frontend.api import compile, cuda_text
+    from dlcb.frontend.package import package
     from dlcb.runtime.compiled import CompiledModel
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "compile",
     "cuda_text",
     "load",
+    "package",
 ]
 
 _HOMES = {
@@ -40,6 +42,7 @@ _HOMES = {
     "UserError": "dlcb.errors",
     "compile": "dlcb.frontend.api",
     "cuda_text": "dlcb.frontend.api",
+    "package": "dlcb.frontend.package",
 }
 
 

@@ -8,7 +8,7 @@ calls free is right for 0 and 1 too here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,9 +16,13 @@ from typing import Any, Final
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
+from torch.export.passes import move_to_device_pass
 
 from dlcb.dialects.shape.expr import const, sym
 from dlcb.errors import UserError
+from dlcb.frontend import torch_private as private
+from dlcb.frontend.capture import capture
+from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.inputs import Argument, Dynamic, KnownDims, read_arguments
 from dlcb.frontend.tracker import Check
 
@@ -28,8 +32,9 @@ _FREE_BELOW: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An exported program, ready to be captured. Its tensors are those of the program's state, where updates are seen.
-    """
+    """An exported program, ready to be captured. Its tensors are those of the program's state: updates are seen there.
+
+    `checks` are the limits of the export's ranges."""
 
     module: torch.fx.GraphModule
     name: str
@@ -49,6 +54,11 @@ def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynami
         dims = _Dims(program, arguments.leaves)
         dynamic, checks = dims.known(), list(dims.checks())
     return Opened(module, _name(program), args, kwargs, dynamic, checks)
+
+
+def example_of(program: ExportedProgram) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The inputs that the export was made with."""
+    return _example(program, None)
 
 
 def _example(program: ExportedProgram, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -78,6 +88,50 @@ def graph_module(program: ExportedProgram) -> torch.fx.GraphModule:
     module = program.module(check_guards=False)
     assert isinstance(module, torch.fx.GraphModule)
     return torch.fx.GraphModule(module, module.graph)
+
+
+def eager_of(program: ExportedProgram) -> Callable[..., Any]:
+    """The program in PyTorch, with a copy of its state."""
+    module = graph_module(program)
+    return _with_state(module, {name: tensor.clone() for name, tensor in _state(module)})
+
+
+def exact_of(program: ExportedProgram) -> Callable[..., Any]:
+    """The program on the CPU in float64, also where its graph names another float: what rounding is measured by."""
+    module = graph_module(program)
+    for node in module.graph.nodes:
+        node.args = private.map_leaves(_widened, node.args)
+        node.kwargs = private.map_leaves(_widened, node.kwargs)
+    module.recompile()
+    wide = {n: t.to("cpu", torch.float64 if t.is_floating_point() else t.dtype, copy=True) for n, t in _state(module)}
+    return _with_state(module, wide)
+
+
+def _state(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        yield name, tensor.detach()
+
+
+def _with_state(module: torch.nn.Module, state: dict[str, torch.Tensor]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: torch.func.functional_call(module, state, args, kwargs)
+
+
+def _widened(leaf: Any) -> Any:
+    if isinstance(leaf, torch.dtype) and leaf.is_floating_point:
+        return torch.float64
+    return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+
+def on_device(program: ExportedProgram, device: str) -> ExportedProgram:
+    """The program with its tensors there."""
+    tensors = [*program.state_dict.values(), *program.constants.values(), *_tensors(program.example_inputs)]
+    if all(t.device.type == device for t in tensors if isinstance(t, torch.Tensor)):
+        return program
+    return move_to_device_pass(program, device)
+
+
+def _tensors(tree: Any) -> list[Any]:
+    return private.flatten(tree)[0]
 
 
 def _input_values(program: ExportedProgram) -> list[Any]:
@@ -145,6 +199,14 @@ class _Dims:
                     yield Check("le", const(low), sym(size), text)
                 if high is not None:
                     yield Check("le", sym(size), const(high), text)
+
+
+def import_exported(program: ExportedProgram, dynamic: Dynamic = "auto") -> Imported:
+    """The whole program as IR; `UnsupportedError` for an operation that has no native form."""
+    opened = open_exported(program, None, dynamic)
+    captured = capture(opened.module, opened.args, opened.kwargs, opened.dynamic)
+    captured.checks += opened.checks
+    return import_captured(captured)
 
 
 def load_exported(path: Path) -> ExportedProgram:

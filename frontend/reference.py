@@ -23,7 +23,6 @@ from dlcb.frontend.aten.dtypes import element_of
 from dlcb.runtime.call import Value
 from dlcb.runtime.dtypes import DTYPES
 
-
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -34,7 +33,7 @@ class ReferenceProgram:
     why_not_saved = "the reference target has no kernels to save; compile for cuda or cpu"
 
     def __init__(self, module: ModuleOp, name: str, weights: dict[str, Tensor], frozen: bool) -> None:
-        self._module = module
+        self.module = module
         self._name = name
         self._weights = weights
         self._frozen = frozen
@@ -46,14 +45,14 @@ class ReferenceProgram:
         }
         self._taken = self._weight_arrays()
 
-    def run(self, values: Sequence[Any]) -> list[Value]:
-        if len(values) != len(self._types):
-            raise UserError(f"{self._name}: takes {len(self._types)} arguments, got {len(values)}")
-        given = {n: self._array(n, t, v) for (n, t), v in zip(self._types.items(), values, strict=True)}
+    def run(self, arguments: Sequence[Any]) -> list[Value]:
+        if len(arguments) != len(self._types):
+            raise UserError(f"{self._name}: takes {len(self._types)} arguments, got {len(arguments)}")
+        given = {n: self._array(n, t, v) for (n, t), v in zip(self._types.items(), arguments, strict=True)}
         named: dict[str, Argument] = {**(self._taken if self._frozen else self._weight_arrays()), **given}
         returned = self._func.returned
         try:
-            arrays = run_program(self._module, named)
+            arrays = run_program(self.module, named)
             numbers = self._numbers(named)
         except UserError as error:
             raise UserError(f"{self._name}: {error}") from None
@@ -62,7 +61,7 @@ class ReferenceProgram:
         ]
         for place, new in zip(returned.updated, made, strict=False):
             target = self._func.names[place]
-            old = values[list(self._types).index(target)] if target in self._types else self._weights[target]
+            old = arguments[list(self._types).index(target)] if target in self._types else self._weights[target]
             with torch.no_grad():
                 old.copy_(new)
         return [*made[len(returned.updated) :], *numbers]
