@@ -3,8 +3,12 @@
 `dlcb.coord.scalar`, `dlcb.cuda.scalar`, the evaluator and the C spelling key on these names. `result` says the type of
 the result: that of the operands (`same`), a truth value (`bool`), or the one that is asked for (`given`, cast only).
 Integer `div` does not exist: `floordiv` rounds down, `truncdiv` towards zero; `mod` has the sign of the divisor, `fmod`
-that of the dividend. `maximum` and `minimum` return NaN if either operand is NaN. `pow` follows C. `round` is to
-nearest, ties to even. `sign` of 0 and of NaN is 0.
+that of the dividend. `maximum` and `minimum` return NaN if either operand is NaN, else the
+first of equal ones. `pow` follows C. `logaddexp` is
+ln(e^a + e^b). `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0. Integer arithmetic wraps at the width
+of its type; a shift by fewer bits than 0, or as many as there are, leaves no bit but the sign's. `floordiv` of floats
+is the whole number next to (a - fmod(a, b)) / b, so that it fits `mod`; `cast` from a float outside an integer's range
+gives some number.
 """
 
 from __future__ import annotations
@@ -43,16 +47,19 @@ _TABLE = (
     ScalarFunction("fmod", 2, "number"),
     ScalarFunction("pow", 2, "number"),
     ScalarFunction("atan2", 2, "float"),
-    ScalarFunction("maximum", 2, "number", commutes=True),
-    ScalarFunction("minimum", 2, "number", commutes=True),
+    ScalarFunction("hypot", 2, "float"),
+    ScalarFunction("copysign", 2, "float"),
+    ScalarFunction("maximum", 2, "number"),
+    ScalarFunction("minimum", 2, "number"),
+    ScalarFunction("logaddexp", 2, "float", commutes=True),
     ScalarFunction("neg", 1, "number"),
     ScalarFunction("abs", 1, "number"),
     ScalarFunction("sign", 1, "number"),
     *(
         ScalarFunction(name, 1, "float")
         for name in (
-            "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh erf erfc "
-            "floor ceil trunc round"
+            "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
+            "asinh acosh atanh erf erfc lgamma floor ceil trunc round"
         ).split()
     ),
     ScalarFunction("isnan", 1, "float", result="bool"),

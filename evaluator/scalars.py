@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
 from dlcb.dialects.scalar import FUNCTIONS
-from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64, is_float
+from dlcb.dialects.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, is_float, ui8
 from dlcb.errors import InternalError
 
 Array: TypeAlias = NDArray[Any]
@@ -26,6 +26,9 @@ DTYPE: dict[Attribute, type[np.generic]] = {
     f32: np.float32,
     f64: np.float64,
     i1: np.bool_,
+    ui8: np.uint8,
+    i8: np.int8,
+    i16: np.int16,
     i32: np.int32,
     i64: np.int64,
 }
@@ -43,12 +46,19 @@ def _round_to_bf16(array: Array) -> Array:
     return np.where(np.isnan(array), array, rounded.view(np.float32))
 
 
+_BY_WAY_OF: dict[Attribute, type[np.generic]] = {ui8: np.int64, i8: np.int32, i16: np.int32}
+"""How a float becomes a narrow integer, which wraps then."""
+
+
 def convert(array: Array, element: Attribute) -> Array:
     """The values in an element type: rounded for half precision (through f32), towards zero from float to integer."""
     with np.errstate(all="ignore"):
         if element == i1:
             return np.asarray(array != 0)
-        out = np.asarray(array).astype(DTYPE[element], copy=False)
+        source = np.asarray(array)
+        if source.dtype.kind == "f" and element in _BY_WAY_OF:
+            source = source.astype(_BY_WAY_OF[element])
+        out = source.astype(DTYPE[element], copy=False)
         if element == f16:
             return _round_to_f16(out)
         return _round_to_bf16(np.atleast_1d(out)).reshape(out.shape) if element == bf16 else out
@@ -71,6 +81,12 @@ def _nonzero_divisor(divide: Binary) -> Binary:
 def _truncated(a: Array, b: Array) -> Array:
     quotient, remainder = np.floor_divide(a, b), np.remainder(a, b)
     return quotient + ((remainder != 0) & ((a < 0) != (b < 0)))
+
+
+def _float_mod(a: Array, b: Array) -> Array:
+    """A remainder of 0 keeps the dividend's sign."""
+    rest = np.fmod(a, b)
+    return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
 def _float_truncdiv(a: Array, b: Array) -> Array:
@@ -99,8 +115,20 @@ def _shift_left(a: Array, by: Array) -> Array:
 
 
 def _shift_right(a: Array, by: Array) -> Array:
-    bits = a.dtype.itemsize * 8
-    return (a >> np.where((by < 0) | (by >= bits), bits - 1, by)).astype(a.dtype)
+    outside = (by < 0) | (by >= a.dtype.itemsize * 8)
+    return np.where(outside, np.where(a < 0, -1, 0), a >> np.where(outside, 0, by)).astype(a.dtype)
+
+
+def _log_gamma(x: float) -> float:
+    pole = x == -math.inf or (x <= 0 and x == math.floor(x))
+    try:
+        return math.inf if pole else math.lgamma(x)
+    except OverflowError:
+        return math.inf
+
+
+def _first_of_equals(extremum: np.ufunc) -> Binary:
+    return lambda a, b: np.where(a == b, a, extremum(a, b))
 
 
 SCALARS: dict[str, Callable[..., Array]] = {
@@ -110,12 +138,15 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "div": np.true_divide,
     "floordiv": _by_kind(_nonzero_divisor(np.floor_divide), np.floor_divide),
     "truncdiv": _by_kind(_nonzero_divisor(_truncated), _float_truncdiv),
-    "mod": _by_kind(_nonzero_divisor(np.remainder), np.remainder),
+    "mod": _by_kind(_nonzero_divisor(np.remainder), _float_mod),
     "fmod": _by_kind(_nonzero_divisor(np.fmod), np.fmod),
     "pow": _by_kind(_integer_pow, np.power),
     "atan2": np.arctan2,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
+    "hypot": np.hypot,
+    "copysign": np.copysign,
+    "maximum": _first_of_equals(np.maximum),
+    "minimum": _first_of_equals(np.minimum),
+    "logaddexp": np.logaddexp,
     "neg": np.negative,
     "abs": np.abs,
     "sign": _sign,
@@ -137,8 +168,12 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "erf": _vectorized(math.erf),
     "erfc": _vectorized(math.erfc),
+    "lgamma": _vectorized(_log_gamma),
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,
@@ -176,10 +211,33 @@ def apply(function: str, element: Attribute, *operands: Array) -> tuple[Array, A
     return result, wanted
 
 
+_COMBINING: dict[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "logaddexp": np.logaddexp,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+"""How numpy combines the elements of an axis."""
+
+
 def fold(function: str, array: Array) -> Array:
     """The array reduced along its first axis, which is not empty, in its own type."""
-    ufunc = SCALARS[function]
-    if not isinstance(ufunc, np.ufunc):
-        raise InternalError(f"{function} can't reduce: expected add, mul, maximum, minimum, and, or or xor")
     with np.errstate(all="ignore"):
-        return np.asarray(ufunc.reduce(array, axis=0, dtype=array.dtype))
+        return np.asarray(_combining(function).reduce(array, axis=0, dtype=array.dtype))
+
+
+def accumulate(function: str, array: Array) -> Array:
+    """The running reductions along the array's first axis, in its own type."""
+    with np.errstate(all="ignore"):
+        return np.asarray(_combining(function).accumulate(array, axis=0, dtype=array.dtype))
+
+
+def _combining(function: str) -> np.ufunc:
+    ufunc = _COMBINING.get(function)
+    if ufunc is None:
+        raise InternalError(f"{function} can't reduce: expected one of {', '.join(_COMBINING)}")
+    return ufunc

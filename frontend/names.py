@@ -69,7 +69,10 @@ ALIASING = frozenset({"detach", "detach_", "alias", "lift_fresh"})
 """The same tensor under another name."""
 
 CONVERSIONS = frozenset(
-    {"to", "_to_copy", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "cpu", "cuda"}
+    {
+        "to", "_to_copy", "type", "type_as", "float", "double", "half", "bfloat16", "byte", "char", "short", "int", "long",
+        "bool", "cpu", "cuda",
+    }
 )
 """Recorded as `to(self, dtype)`."""
 

@@ -12,10 +12,13 @@ from functools import cache
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute
 
-from dlcb.dialects.types import TYPE_NAME, f16, f32, i1
+from dlcb.dialects.types import INTEGERS, NAMES, TYPE_NAME, f16, f32, i1, integer_limits, rounded
 
 VALUE: dict[str, str] = {
     "i1": "bool",
+    "ui8": "dlcb_u8",
+    "i8": "dlcb_i8",
+    "i16": "dlcb_i16",
     "i32": "int",
     "i64": "dlcb_i64",
     "f16": "dlcb_f16",
@@ -31,7 +34,7 @@ STORED: dict[str, str] = VALUE | {"i1": "dlcb_u8"}
 FROM_STORED: dict[str, str] = dict.fromkeys(VALUE, "{0}") | {"i1": "({0} != 0)"}
 """The value of a stored element."""
 
-_INTEGERS = ("i32", "i64")
+_INTEGERS = tuple(TYPE_NAME[element] for element in INTEGERS)
 _FLOATS = ("f32", "f64")
 _NUMBERS = (*_INTEGERS, *_FLOATS)
 
@@ -40,7 +43,8 @@ _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": 
 _BITS = {"and": "&", "or": "|", "xor": "^"}
 _TRUTH = {"and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}", "not": "!{0}"}
 _C_FUNCTIONS = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh erf erfc floor ceil trunc"
+    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc "
+    "lgamma floor ceil trunc"
 ).split()
 
 
@@ -70,7 +74,8 @@ def _floats() -> dict[tuple[str, str], str]:
     table: dict[tuple[str, str], str] = {}
     for kind, suffix in (("f32", "f"), ("f64", "")):
         table |= {(name, kind): f"{name}{suffix}({{0}})" for name in _C_FUNCTIONS}
-        table |= {(name, kind): f"{name}{suffix}({{0}}, {{1}})" for name in ("pow", "atan2")}
+        table |= {(name, kind): f"{name}{suffix}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "copysign")}
+        table["logaddexp", kind] = "dlcb_logaddexp({0}, {1})"
         table["abs", kind] = f"fabs{suffix}({{0}})"
         table["round", kind] = f"rint{suffix}({{0}})"
         table["rsqrt", kind] = "dlcb_rsqrt({0})"
@@ -93,8 +98,13 @@ FUNCTION: dict[tuple[str, str], str] = _numbers() | _integers() | _floats() | _a
 """The spelling of a function, by its name and the type of its last operand; {0} … stand for names or constants."""
 
 
+_BY_WAY_OF = dict.fromkeys(_INTEGERS, "dlcb_to_i32") | dict.fromkeys(("ui8", "i64"), "dlcb_to_i64")
+"""How a float becomes an integer; a narrow one wraps then, as eager's does."""
+
+
 def _casts() -> dict[tuple[str, str], str]:
     table = {(a, b): f"({VALUE[b]}){{0}}" for a in ("i1", *_NUMBERS) for b in _NUMBERS}
+    table |= {(a, b): f"({VALUE[b]}){_BY_WAY_OF[b]}({{0}})" for a in _FLOATS for b in _INTEGERS}
     table |= {(kind, "i1"): "{0} != 0" for kind in ("i1", *_NUMBERS)}
     for half in ("f16", "bf16"):
         table["f32", half] = f"dlcb_to_{half}({{0}})"
@@ -106,22 +116,22 @@ def _casts() -> dict[tuple[str, str], str]:
 CAST: dict[tuple[str, str], str] = _casts()
 """The spelling of a conversion, by the types from and to."""
 
-_LOWEST = {"i32": "(-2147483647 - 1)", "i64": "(-9223372036854775807LL - 1)"}
-
 
 def _integer(value: int, kind: str) -> str:
-    bits = {"i32": 31, "i64": 63}[kind]
-    if value == -(1 << bits):
-        return _LOWEST[kind]
-    text = f"{value}LL" if kind == "i64" else str(value)
-    return f"({text})" if value < 0 else text
+    """C has no negative literals, so the lowest number is one less than the one above it; none is narrower than int."""
+    if kind not in ("i32", "i64"):
+        return f"({VALUE[kind]})({value})"
+    suffix = "LL" if kind == "i64" else ""
+    if value == integer_limits(NAMES[kind])[0]:
+        return f"({value + 1}{suffix} - 1)"
+    return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
 
 
 def _half(value: float, element: Attribute) -> str:
     if element == f16:
         (bits,) = struct.unpack("<H", struct.pack("<e", value))
         return f"dlcb_f16{{0x{bits:04x}}}"
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    (bits,) = struct.unpack("<I", struct.pack("<f", rounded(value, element)))
     return f"dlcb_bf16{{0x{bits >> 16:04x}}}"
 
 

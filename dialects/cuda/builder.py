@@ -29,7 +29,7 @@ from dlcb.dialects.cuda.base import CudaOp
 from dlcb.dialects.cuda.phases import agrees
 from dlcb.dialects.cuda.types import LocalType, PtrType, SharedType, VarType, local, shared, var
 from dlcb.dialects.scalar import FUNCTIONS, ScalarBuilder, ScalarFunction
-from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64, is_float
+from dlcb.dialects.types import INTEGERS, bf16, f16, f32, f64, i1, i32, is_float, wrapped
 from dlcb.errors import InternalError
 
 Number = int | float | bool
@@ -37,7 +37,7 @@ Operand = SSAValue | int
 
 _UNIT = UnitAttr()
 _HALVES = (f16, bf16)
-_COMPUTED = (i1, i32, i64, f32, f64)
+_COMPUTED = (i1, *INTEGERS, f32, f64)
 _function_name = cache(StringAttr)
 
 
@@ -106,7 +106,7 @@ class CudaBuilder(ScalarBuilder):
         return known
 
     def _new_constant(self, value: Number, element: Attribute) -> SSAValue:
-        value = float(value) if is_float(element) else folding.wrap(int(value), element)
+        value = float(value) if is_float(element) else wrapped(int(value), element)
         attribute = _number(element, value.hex() if isinstance(value, float) else value)
         known = self._constants.get(attribute)
         if known is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from xdsl.ir import Attribute
 
-from dlcb.dialects.types import BYTES, i1
+from dlcb.dialects.types import wrapped
 
 Number = int | float | bool
 
@@ -32,13 +32,6 @@ _UNCHANGED_BY = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "or": 0, "xor": 0}
 _COMMUTES = frozenset({"add", "mul", "or", "xor", "and"})
 
 
-def wrap(value: int, element: Attribute) -> int:
-    """The value as a signed integer of the type's width; a truth value is 0 or 1."""
-    bits = 1 if element == i1 else 8 * BYTES[element]
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if bits > 1 and value >> (bits - 1) else value
-
-
 def fold_constants(function: str, lhs: int, rhs: int) -> int | None:
     """`function(lhs, rhs)` before wrapping, or None if it stays in the kernel."""
     if function in _DIVISION:
@@ -49,7 +42,7 @@ def fold_constants(function: str, lhs: int, rhs: int) -> int | None:
 
 def unchanged(function: str, element: Attribute, lhs: Number | None, rhs: Number | None) -> int | None:
     """Which operand (0 or 1) the result equals when the other one is this constant; None if neither."""
-    neutral = wrap(-1, element) if function == "and" else _UNCHANGED_BY.get(function)
+    neutral = wrapped(-1, element) if function == "and" else _UNCHANGED_BY.get(function)
     if neutral is None:
         return None
     if rhs is not None and rhs == neutral:

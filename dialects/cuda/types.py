@@ -1,6 +1,6 @@
 """Types of `dlcb.cuda`: global memory, mutable registers, arrays of a thread and of a block.
 
-Elements are i1 i32 i64 f16 bf16 f32 f64. In memory an i1 is one byte, 0 or 1.
+Elements are those of `dialects/types.py`. In memory an i1 is one byte, 0 or 1.
 """
 
 from __future__ import annotations

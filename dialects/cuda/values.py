@@ -16,15 +16,15 @@ from dlcb.dialects.cuda import syntax
 from dlcb.dialects.cuda.base import CudaOp, ValuesOp
 from dlcb.dialects.cuda.verify import verify_integer, verify_same
 from dlcb.dialects.scalar import FUNCTIONS, ScalarFunction
-from dlcb.dialects.types import BYTES, bf16, f16, f32, f64, i1, i32, i64
+from dlcb.dialects.types import BYTES, INTEGERS, bf16, f16, f32, f64, i1, i32
 
 _HALVES = (f16, bf16)
 DOMAINS: dict[str, tuple[Attribute, ...]] = {
-    "any": (i1, i32, i64, f32, f64),
-    "number": (i32, i64, f32, f64),
+    "any": (i1, *INTEGERS, f32, f64),
+    "number": (*INTEGERS, f32, f64),
     "float": (f32, f64),
-    "integer": (i32, i64),
-    "bits": (i1, i32, i64),
+    "integer": INTEGERS,
+    "bits": (i1, *INTEGERS),
 }
 """The operand types of each domain of scalar functions."""
 

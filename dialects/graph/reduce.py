@@ -15,7 +15,7 @@ from dlcb.dialects.graph.row import AlongRow, equal_or_nan, read_rounded
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, add, const, mul
-from dlcb.dialects.types import compute_type, i1, i64, is_float
+from dlcb.dialects.types import compute_type, i64, integer_limits, is_float
 
 INFINITY = float("inf")
 
@@ -149,19 +149,12 @@ class AminOp(Extremum):
 
 def highest(element: Attribute) -> float | int:
     """What is not below any element of the type."""
-    return INFINITY if is_float(element) else _integer_limits(element)[1]
+    return INFINITY if is_float(element) else integer_limits(element)[1]
 
 
 def lowest(element: Attribute) -> float | int:
     """What is not above any element of the type."""
-    return -INFINITY if is_float(element) else _integer_limits(element)[0]
-
-
-def _integer_limits(element: Any) -> tuple[int, int]:
-    if element == i1:
-        return 0, 1
-    bits = element.width.data
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return -INFINITY if is_float(element) else integer_limits(element)[0]
 
 
 @irdl_op_definition

@@ -163,7 +163,7 @@ class Builder:
 
     def number(self, value: Number, element: Attribute) -> SSAValue:
         """A number as a tensor of rank 0."""
-        key: tuple[Any, Attribute] = ((type(value), value), element)
+        key: tuple[Any, Attribute] = ((type(value), value.hex() if isinstance(value, float) else value), element)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = self._number(value, element)

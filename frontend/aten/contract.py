@@ -16,7 +16,8 @@ from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast
 from dlcb.dialects.types import compute_type, f64
-from dlcb.frontend.aten import elementwise, views
+from dlcb.frontend.aten import views
+from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table, listed, spread
 from dlcb.frontend.tracker import Ratio
@@ -89,7 +90,7 @@ def addmm(i: Builder, self: SSAValue, mat1: SSAValue, mat2: SSAValue, *, beta: A
     result = i.matmul(mat1, mat2, element=wide)
     if beta == 0:
         return i.cast(i.call("mul", result, alpha, element=wide), i.element)
-    return elementwise.arithmetic(i, "add", elementwise.scaled(i, self, beta), elementwise.scaled(i, result, alpha))
+    return arithmetic(i, "add", scaled(i, self, beta), scaled(i, result, alpha))
 
 
 @TABLE.handles("einsum")

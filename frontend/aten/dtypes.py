@@ -7,7 +7,7 @@ from functools import cache
 import torch
 from xdsl.ir import Attribute
 
-from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64
+from dlcb.dialects.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, ui8
 from dlcb.errors import UnsupportedError
 
 ELEMENT_OF: dict[torch.dtype, Attribute] = {
@@ -17,6 +17,9 @@ ELEMENT_OF: dict[torch.dtype, Attribute] = {
     torch.float64: f64,
     torch.int64: i64,
     torch.int32: i32,
+    torch.int16: i16,
+    torch.int8: i8,
+    torch.uint8: ui8,
     torch.bool: i1,
 }
 DTYPE_OF: dict[Attribute, torch.dtype] = {element: dtype for dtype, element in ELEMENT_OF.items()}
@@ -25,9 +28,13 @@ DTYPE_OF: dict[Attribute, torch.dtype] = {element: dtype for dtype, element in E
 def element_of(dtype: torch.dtype) -> Attribute:
     found = ELEMENT_OF.get(dtype)
     if found is None:
-        known = ", ".join(str(d).removeprefix("torch.") for d in ELEMENT_OF)
-        raise UnsupportedError(f"a tensor of {dtype}; DLCB has {known}")
+        raise UnsupportedError(why_not_dtype(dtype))
     return found
+
+
+def why_not_dtype(dtype: torch.dtype) -> str:
+    known = ", ".join(str(d).removeprefix("torch.") for d in ELEMENT_OF)
+    return f"a tensor of {str(dtype).removeprefix('torch.')}; DLCB has {known}"
 
 
 @cache
@@ -44,5 +51,5 @@ def promoted(a: torch.dtype, a_scalar: bool, b: torch.dtype | type, b_scalar: bo
 
 
 def rounded(value: float, dtype: torch.dtype) -> float | int | bool:
-    """A Python number as this dtype holds it."""
-    return torch.tensor(value, dtype=dtype).item()
+    """A Python number as this dtype holds it; an integer wraps."""
+    return torch.tensor(value).to(dtype).item()

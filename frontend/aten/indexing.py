@@ -11,7 +11,7 @@ from dlcb.dialects.graph.indexing import GatherOp, PutOp, TakeOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast, const
-from dlcb.dialects.types import i1, i64
+from dlcb.dialects.types import i1, i64, ui8
 from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.table import Table
 
@@ -55,7 +55,7 @@ class _Place:
         rank = rank_of(self_)
         self.axes = [axis for axis, index in enumerate(indices) if index is not None]
         given = [index for index in indices if index is not None]
-        if any(i.like(index) == i1 for index in given):
+        if any(i.like(index) in (i1, ui8) for index in given):
             i.unsupported("indexing with a mask")
         first, last = self.axes[0], self.axes[-1]
         self.adjacent = self.axes == list(range(first, last + 1))

@@ -16,7 +16,7 @@ from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.types import Dim, Layout, type_of
 from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.shape.expr import Expr, add, const, lt, mul, select, sym
-from dlcb.dialects.types import i1, is_float
+from dlcb.dialects.types import i1, is_float, rounded, wrapped
 from dlcb.errors import InternalError
 from dlcb.lowering.coordinates.simplify import Ranges
 
@@ -72,8 +72,8 @@ class Elements(ElementBuilder):
         return value.element
 
     def constant(self, value: float | int | bool, element: Attribute) -> Node:
-        value = float(value) if is_float(element) else int(value)
-        return self._node("constant", element, (), value.hex() if isinstance(value, float) else value)
+        attr = rounded(float(value), element).hex() if is_float(element) else wrapped(int(value), element)
+        return self._node("constant", element, (), attr)
 
     def call(self, function: str, *operands: Node) -> Node:
         function = of_element(function, operands[-1].element)
@@ -189,7 +189,7 @@ class Elements(ElementBuilder):
         element: Attribute,
     ) -> Node:
         if self.row != (at,) or self._guards:
-            raise InternalError(f"coordinates: a scan up to {at}, under {len(self._guards)} guards, in a row {self.row}")
+            raise InternalError(f"coordinates: a scan to {at} under {len(self._guards)} guards, in a row {self.row}")
         source = self.cast(body(at), element)
         attr = (of_element(function, element), self.constant(initial, element).attr)
         return self._node("scan", element, (source,), attr, source.free | at.free)

@@ -66,7 +66,9 @@ DLCB_DEVICE T dlcb_float_floordiv(T a, T b) {
   if (b == 0) return a / b;
   const T rest = dlcb_remainder(a, b);
   const T quotient = (a - rest) / b - (T)(rest != 0 && (rest < 0) != (b < 0));
-  return quotient == 0 ? (T)copysign((T)0, a / b) : (T)rint(quotient);
+  if (quotient == 0) return (T)copysign((T)0, a / b);
+  const T below = floor(quotient);
+  return quotient - below > (T)0.5 ? below + 1 : below;
 }
 DLCB_DEVICE float dlcb_floordiv(float a, float b) { return dlcb_float_floordiv(a, b); }
 DLCB_DEVICE double dlcb_floordiv(double a, double b) { return dlcb_float_floordiv(a, b); }
@@ -82,11 +84,21 @@ DLCB_DEVICE T dlcb_integer_pow(T base, T exponent) {
   return (T)result;
 }
 
-// NaN where either operand is one.
+// NaN where either operand is one; of equal numbers the first, so that a bound of 0 keeps -0.
 template <class T>
-DLCB_DEVICE T dlcb_maximum(T a, T b) { return a != a || a > b ? a : b; }
+DLCB_DEVICE T dlcb_maximum(T a, T b) { return a != a || a >= b ? a : b; }
 template <class T>
-DLCB_DEVICE T dlcb_minimum(T a, T b) { return a != a || a < b ? a : b; }
+DLCB_DEVICE T dlcb_minimum(T a, T b) { return a != a || a <= b ? a : b; }
+
+// ln(e^a + e^b); infinities that are equal are the answer.
+DLCB_DEVICE float dlcb_logaddexp(float a, float b) {
+  const float high = dlcb_maximum(a, b), low = dlcb_minimum(a, b);
+  return high == low && low - low != 0 ? a : high + log1pf(expf(low - high));
+}
+DLCB_DEVICE double dlcb_logaddexp(double a, double b) {
+  const double high = dlcb_maximum(a, b), low = dlcb_minimum(a, b);
+  return high == low && low - low != 0 ? a : high + log1p(exp(low - high));
+}
 
 template <class T>
 DLCB_DEVICE T dlcb_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
@@ -95,4 +107,7 @@ DLCB_DEVICE T dlcb_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : (T)0; }
 template <class T>
 DLCB_DEVICE T dlcb_shl(T a, T by) { return by < 0 || by >= (T)(sizeof(T) * 8) ? 0 : (T)((dlcb_u64)a << by); }
 template <class T>
-DLCB_DEVICE T dlcb_shr(T a, T by) { return a >> (by < 0 || by >= (T)(sizeof(T) * 8) ? (T)(sizeof(T) * 8 - 1) : by); }
+DLCB_DEVICE T dlcb_shr(T a, T by) {
+  if (by < 0 || by >= (T)(sizeof(T) * 8)) return a < 0 ? (T)-1 : (T)0;
+  return a >> by;
+}

@@ -15,6 +15,8 @@
 #define DLCB_DEVICE static inline
 
 typedef unsigned char dlcb_u8;
+typedef signed char dlcb_i8;
+typedef short dlcb_i16;
 typedef unsigned short dlcb_u16;
 typedef unsigned int dlcb_u32;
 typedef long long dlcb_i64;
@@ -193,6 +195,15 @@ DLCB_DEVICE double dlcb_f64_bits(dlcb_u64 bits) { return dlcb_same_bits<double>(
 DLCB_DEVICE dlcb_u32 dlcb_bits(float value) { return dlcb_same_bits<dlcb_u32>(value); }
 DLCB_DEVICE dlcb_u32 dlcb_high_product(dlcb_u32 a, dlcb_u32 b) { return (dlcb_u32)((dlcb_u64)a * b >> 32); }
 DLCB_DEVICE dlcb_u64 dlcb_high_product(dlcb_u64 a, dlcb_u64 b) { return (dlcb_u64)((unsigned __int128)a * b >> 64); }
+
+// A float without a place among the integers becomes the lowest of them, as this machine's instruction makes it.
+template <class T>
+DLCB_DEVICE int dlcb_to_i32(T x) { return x > (T)-2147483649.0 && x < (T)2147483648.0 ? (int)x : -2147483647 - 1; }
+template <class T>
+DLCB_DEVICE dlcb_i64 dlcb_to_i64(T x) {
+  return x >= (T)-0x1p63 && x < (T)0x1p63 ? (dlcb_i64)x : -9223372036854775807LL - 1;
+}
+
 DLCB_DEVICE float dlcb_rsqrt(float x) { return 1.0f / sqrtf(x); }
 DLCB_DEVICE double dlcb_rsqrt(double x) { return 1.0 / sqrt(x); }
 

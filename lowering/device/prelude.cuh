@@ -2,6 +2,8 @@
 #define DLCB_DEVICE __device__ __forceinline__
 
 typedef unsigned char dlcb_u8;
+typedef signed char dlcb_i8;
+typedef short dlcb_i16;
 typedef unsigned short dlcb_u16;
 typedef unsigned int dlcb_u32;
 typedef long long dlcb_i64;
@@ -28,6 +30,10 @@ DLCB_DEVICE double dlcb_f64_bits(dlcb_u64 bits) { return __longlong_as_double((d
 DLCB_DEVICE dlcb_u32 dlcb_bits(float value) { return __float_as_uint(value); }
 DLCB_DEVICE dlcb_u32 dlcb_high_product(dlcb_u32 a, dlcb_u32 b) { return __umulhi(a, b); }
 DLCB_DEVICE dlcb_u64 dlcb_high_product(dlcb_u64 a, dlcb_u64 b) { return __umul64hi(a, b); }
+template <class T>
+DLCB_DEVICE int dlcb_to_i32(T x) { return (int)x; }
+template <class T>
+DLCB_DEVICE dlcb_i64 dlcb_to_i64(T x) { return (dlcb_i64)x; }
 DLCB_DEVICE float dlcb_rsqrt(float x) { return rsqrtf(x); }
 DLCB_DEVICE double dlcb_rsqrt(double x) { return rsqrt(x); }
 
@@ -59,6 +65,8 @@ DLCB_DEVICE dlcb_i64 dlcb_shuffle_xor(dlcb_i64 x, int mask) { return __shfl_xor_
 DLCB_DEVICE float dlcb_shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DLCB_DEVICE double dlcb_shuffle_xor(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DLCB_DEVICE dlcb_u8 dlcb_shuffle_xor(dlcb_u8 x, int mask) { return (dlcb_u8)dlcb_shuffle_xor((int)x, mask); }
+DLCB_DEVICE dlcb_i8 dlcb_shuffle_xor(dlcb_i8 x, int mask) { return (dlcb_i8)dlcb_shuffle_xor((int)x, mask); }
+DLCB_DEVICE dlcb_i16 dlcb_shuffle_xor(dlcb_i16 x, int mask) { return (dlcb_i16)dlcb_shuffle_xor((int)x, mask); }
 DLCB_DEVICE dlcb_f16 dlcb_shuffle_xor(dlcb_f16 x, int mask) {
   return dlcb_f16{(dlcb_u16)dlcb_shuffle_xor((int)x.bits, mask)};
 }

@@ -9,7 +9,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.elementwise import CastOp
 from dlcb.dialects.graph.types import type_of
-from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64
+from dlcb.dialects.types import FLOATS, INTEGERS, bf16, f16, f32, f64, i1, i8, i16, i32, i64, ui8
 from dlcb.passes.rule import Rule
 
 
@@ -41,7 +41,10 @@ class MergeCasts(Rule):
 
 
 _WIDER: dict[Attribute, frozenset[Attribute]] = {
-    i1: frozenset({i32, i64, f16, bf16, f32, f64}),
+    i1: FLOATS.union(INTEGERS),
+    ui8: FLOATS | {i16, i32, i64},
+    i8: FLOATS | {i16, i32, i64},
+    i16: frozenset({i32, i64, f32, f64}),
     i32: frozenset({i64, f64}),
     f16: frozenset({f32, f64}),
     bf16: frozenset({f32, f64}),
