@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from dlcb.frontend.tracked import traced
+
 
 def order_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """The dims from outermost to innermost. Of dims with one stride, the one of size 1 is the inner one: so the strides
@@ -41,3 +43,18 @@ def strides_like(example: torch.Tensor, sizes: Sequence[int]) -> tuple[int, ...]
         found[axis] = 1 if overlaps else step
         step, example_step = max(step, found[axis] * sizes[axis]), max(example_step, stride * size)
     return tuple(found)
+
+
+def tracked_strides(dims: Sequence[int], strides: Sequence[int]) -> list[int | None]:
+    """The strides of a tensor whose sizes are tracked ints, as these ints give them; None at a gap, and outside it."""
+    found: list[int | None] = [None] * len(dims)
+    step = 1
+    for axis in reversed(order_of([traced(dim) for dim in dims], strides)):
+        if strides[axis] == 0 and traced(dims[axis]) > 1:
+            found[axis] = 0
+            continue
+        if strides[axis] != traced(step):
+            break
+        found[axis] = step
+        step *= dims[axis]
+    return found

@@ -10,6 +10,7 @@ import torch
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.indexing import INDEXING
+from dlcb.frontend.layouts import tracked_strides
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
 from dlcb.frontend.overloads import overload_handler
 from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
@@ -54,8 +55,21 @@ def _len(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
 
 
 def _ask_layout(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-    trace.notes.append(f"{func.__name__} is asked at {source_line()} and answered as for contiguous arguments")
+    trace.notes.append(f"{func.__name__} is asked at {source_line()} and answered as for arguments that lie like these")
     return func(*args, **kwargs)
+
+
+def _stride(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """As sizes give it in a tensor that lies so; a gap has no expression."""
+    source, *given = args
+    strides = func(source)
+    found = tracked_strides(trace.dims(source), strides)
+    dim = given[0] if given else kwargs.get("dim")
+    asked = range(len(strides)) if dim is None else (range(len(strides))[cast(int, pinned(dim, "a dimension"))],)
+    if any(found[axis] is None for axis in asked):
+        raise UnsupportedError(f"stride: {source_line()}: of a tensor of strides {strides}, which has gaps")
+    _ask_layout(trace, func, args, kwargs)
+    return tuple(found) if dim is None else found[asked[0]]
 
 
 # Conversions and aliases
@@ -71,9 +85,10 @@ def _convert(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if result.device != source.device:
         moves = f"moves a tensor from {source.device} to {result.device}"
         return trace.perform(func.__name__, func, args, kwargs, why_eager=moves)
+    layout = {key: value for key, value in kwargs.items() if key == "memory_format"}
     if result.dtype != source.dtype:
-        return trace.perform("to", torch.Tensor.to, (source, result.dtype), {})
-    return trace.perform("clone", torch.clone, (source,), {})
+        return trace.perform("to", torch.Tensor.to, (source, result.dtype), layout)
+    return trace.perform("clone", torch.clone, (source,), layout)
 
 
 def _alias(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
@@ -284,6 +299,7 @@ PARTLY_EAGER: dict[str, Handler] = {
 def make_handlers() -> Handlers:
     special: dict[str, Handler] = {
         "size": _size,
+        "stride": _stride,
         "numel": _numel,
         "nelement": _numel,
         "__len__": _len,
@@ -295,7 +311,7 @@ def make_handlers() -> Handlers:
         "asarray": _tensor,
         "meshgrid": _meshgrid,
         **dict.fromkeys(NOT_RECORDED, ask),
-        **dict.fromkeys(("stride", "is_contiguous", "storage_offset"), _ask_layout),
+        **dict.fromkeys(("is_contiguous", "storage_offset"), _ask_layout),
         **dict.fromkeys(CONVERSIONS, _convert),
         **dict.fromkeys(ALIASING, _alias),
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),
