@@ -20,11 +20,16 @@ from dlcb.dialects.graph.view import ReshapeOp
 from dlcb.dialects.shape.expr import Expr, add, const, evaluate
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
-from dlcb.errors import InternalError
+from dlcb.errors import LAYOUT, InternalError
 from dlcb.frontend.layouts import order_of
 from dlcb.frontend.records import Captured, Place, Value
 from dlcb.passes.fusion.updates import views_between
 from dlcb.passes.sizes import DefinedSizes
+from dlcb.passes.solve import STRIDES
+
+
+MAY_COPY = frozenset({"reshape", "flatten", "reshape_as", "contiguous", "to", "_to_copy", "clone"})
+"""Operations that give a view or a copy, as the strides of their operand allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ class _Placing:
         self._sizes = DefinedSizes.from_system(system)
         self._names = {given.value: given.name for given in captured.inputs}
         self._weights = {weight.value: weight.tensor for weight in captured.weights}
-        self._known = {*self._names, *self._weights, *(v for record in captured.records for v in record.results)}
+        self._made = {value: record for record in captured.records for value in record.results}
+        self._known = {*self._names, *self._weights, *self._made}
         self._of = {alias.output: alias.of for alias in captured.aliases}
         self._placed: dict[int, Placed] = {}
         self._numbers_of_results: dict[int, int] = {}
@@ -136,8 +142,7 @@ class _Placing:
         strides, offset, conditions = self._strides(views, memory, layout)
         if not self._is_traced(strides, traced):
             return None
-        for view, condition in conditions:
-            self._system.requires.append(Require.any_of([condition], f"{view.title}: the strides do not allow a view"))
+        self._require(conditions, traced)
         dims = tuple(self._system.define_fresh(stride, "s") for stride in strides)
         start = self._system.define_fresh(offset, "s")
         t = type_of(result)
@@ -160,6 +165,28 @@ class _Placing:
             strides, needed = reshape_conditions(sizes.of(view.operands[0]), strides, sizes.of(view.results[0]))
             conditions += [(view, condition) for condition in needed]
         return strides, offset, conditions
+
+    def _require(self, conditions: Sequence[tuple[GraphOp, Expr]], output: Value) -> None:
+        """That the strides allow the views. Where eager would copy else, it is a matter of what was compiled for."""
+        may_copy = self._may_copy(output)
+        for view, condition in conditions:
+            where = f"at {view.line} its memory is viewed with other sizes, which its strides do not allow"
+            text = f"{STRIDES}{where}: there are gaps between the dims, or they lie in another order"
+            if may_copy:
+                text = f"{LAYOUT}{where}; the program was compiled for arguments whose strides do, compile it for such too"
+            self._system.requires.append(Require.any_of([condition], text))
+
+    def _may_copy(self, output: Value) -> bool:
+        """Does eager copy on the way to the output where it can't make a view?"""
+        while output in self._made:
+            record = self._made[output]
+            if record.op in MAY_COPY:
+                return True
+            first = record.args[0] if record.args else None
+            if not isinstance(first, Value) or output not in self._captured.memory:
+                return False
+            output = first
+        return False
 
     def _is_traced(self, strides: Sequence[Expr], traced: Value) -> bool:
         """Are these the strides that torch gave the fake? Those of dims of size 1 mean nothing."""

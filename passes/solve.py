@@ -40,6 +40,8 @@ from dlcb.passes.stages import mark_stage
 DIMENSIONS: Final = "dlcb.dimensions"
 PINNED: Final = "pinned: "
 """How the text of a requirement begins that capture made, for a size at which alone the program could be traced."""
+STRIDES: Final = "strides: "
+"""How the text of a requirement on strides begins; the rest says all that a user needs."""
 
 
 class Dimension(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlcb.errors import InternalError, UserError
+from dlcb.errors import LAYOUT, InternalError, LayoutError, UserError
 from dlcb.magic import magic_constants
 from dlcb.runtime.rows import INTEGER_ROWS, Program
 
@@ -44,13 +44,15 @@ def compile_program(program: Program) -> PlanFunction:
     ("library", slot | None, function, tensors, out | None, options, dtype | None)
     ("return", (("tensor", slot) | ("index", value), …))
 
-    A check that fails is a UserError with the check's text. Integers of programs are exact: they never wrap.
+    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs are exact: they never wrap.
     """
     source = program_source(program)
     rows = program.code
 
     def fail(number: int, values: tuple[int, ...]) -> None:
-        raise UserError(f"{program.name}: {fill(rows[number][2], values)}")
+        text = fill(rows[number][2], values)
+        kind = LayoutError if text.startswith(LAYOUT) else UserError
+        raise kind(f"{program.name}: {text.removeprefix(LAYOUT)}")
 
     def no_variant(number: int) -> None:
         kernels = ", ".join(variant[0] for variant in rows[number][2])

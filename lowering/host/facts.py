@@ -13,7 +13,8 @@ from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
-from dlcb.passes.solve import DIMENSIONS, PINNED
+from dlcb.errors import LAYOUT
+from dlcb.passes.solve import DIMENSIONS, PINNED, STRIDES
 
 
 class Facts:
@@ -71,6 +72,9 @@ class Facts:
         return {k: v.data.partition(" by ")[2] for k, v in known.data.items() if isinstance(v, StringAttr)}
 
     def _check(self, require: Require) -> None:
+        if require.text.startswith((LAYOUT, STRIDES)):
+            self.builder.check(require.condition, _plain(require.text.removeprefix(STRIDES)), [])
+            return
         lhs, rhs = self.describe(require.lhs), self.describe(require.rhs, 1)
         if require.lhs.is_const:
             text = _TEXTS_FROM_LITERALS.get(require.kind, "{lhs} but {rhs}")
