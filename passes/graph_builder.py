@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.creation import FullOp, number_attr
 from dlcb.dialects.graph.elementwise import SIMPLE
-from dlcb.dialects.graph.reduce import Reduce
+from dlcb.dialects.graph.reduce import Extremum, Reduce
 from dlcb.dialects.graph.types import Dims, dims_attr, dims_of, tensor
 from dlcb.dialects.graph.view import ReshapeOp
 
@@ -38,9 +38,10 @@ class GraphBuilder:
         return self.make(kind, operands, dims_of(operands[0]), element)
 
     def reduce(self, kind: type[Reduce], src: SSAValue, axes: tuple[int, ...], element: Attribute) -> SSAValue:
-        """Reduced dims stay, with size 1."""
+        """Reduced dims stay, with size 1. An extremum of nothing is no error."""
         dims = tuple(1 if i in axes else d for i, d in enumerate(dims_of(src)))
-        return self.make(kind, [src], dims, element, axes=int_list(axes), keep=_UNIT)
+        properties = {"empty": _UNIT} if issubclass(kind, Extremum) else {}
+        return self.make(kind, [src], dims, element, axes=int_list(axes), keep=_UNIT, **properties)
 
     def constant(self, value: float, element: Attribute) -> SSAValue:
         return self.make(FullOp, [], (), element, shape=dims_attr(()), value=number_attr(value))

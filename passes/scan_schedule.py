@@ -1,6 +1,7 @@
 """How kernels with scans run: see `lowering/kernels/scan.py` for what the bindings of the row mean.
 
-* a row along memory: one warp where it fits into a tile of 32 threads, else a block, tile by tile;
+* a row along memory: one warp where it fits into a tile of 32 threads; else a block, tile by tile, by vectors, or one
+  by one for rows that do not allow them or need 64 bits;
 * a row across memory: a thread a row, where there are enough of them or nothing is known.
 """
 
@@ -26,15 +27,13 @@ def scan_schedules(kernel: KernelOp, along: bool, wide: bool) -> list[ScheduleAt
         return [ScheduleAttr.of("walk", ROW_THREADS, 1, 0, "none", i) for i in bits]
     widest = vector_facts(kernel).widest
     found: list[ScheduleAttr] = []
-    for vector in dict.fromkeys((widest, 1)):
-        items = max(vector, ITEMS)
-        (length,) = kernel.row.dims
-        if isinstance(length, str) or length <= WARP * items:
-            found.append(ScheduleAttr.of("block", WARP, vector, items, "none", 32))
-        if isinstance(length, str) or length > WARP * items:
-            found.append(ScheduleAttr.of("tile", TILE_THREADS, vector, items, "none", 32))
-    if wide:
-        found.append(ScheduleAttr.of("tile", TILE_THREADS, 1, ITEMS, "none", 64))
+    (length,) = kernel.row.dims
+    if isinstance(length, str) or length <= WARP * ITEMS:
+        found.append(ScheduleAttr.of("block", WARP, 1, ITEMS, "none", 32))
+    if isinstance(length, str) or length > WARP * ITEMS:
+        found.append(ScheduleAttr.of("tile", TILE_THREADS, widest, max(widest, ITEMS), "none", 32))
+    if wide or widest > 1:
+        found.append(ScheduleAttr.of("tile", TILE_THREADS, 1, ITEMS, "none", bits[-1]))
     return found
 
 

@@ -154,13 +154,11 @@ class TileScan(RowLowering):
         with b.if_(b.eq(b.mod(b.thread_idx(), WARP), 0)):
             b.write(total, across, b.add(half, b.truncdiv(b.thread_idx(), WARP)))
         b.barrier()
-        before = so_far = b.read(running.carry, 0)
-        for warp in range(warps):
-            here = b.eq(b.truncdiv(b.thread_idx(), WARP), warp)
-            before = b.select(here, so_far, before)
-            so_far = b.call(function, so_far, b.read(across, b.add(half, warp)))
-        b.write(b.call(function, before, b.read(running.before, 0)), running.before, 0)
-        b.write(so_far, running.carry, 0)
+        with b.for_(0, warps, 1, unroll=True) as warp:
+            so_far = b.read(running.carry, 0)
+            with b.if_(b.eq(b.truncdiv(b.thread_idx(), WARP), warp)):
+                b.write(b.call(function, so_far, b.read(running.before, 0)), running.before, 0)
+            b.write(b.call(function, so_far, b.read(across, b.add(half, warp))), running.carry, 0)
 
     def _half(self, start: SSAValue, warps: int) -> SSAValue:
         b = self.b

@@ -24,7 +24,7 @@ class DecomposeLogSoftmax(Rule):
         %r = dlcb.graph.log_softmax %x {{axis = #builtin.int<1>}} : (tensor<[n, 8], f16>) -> tensor<[n, 8], f16>
         {_TAIL}"""
     after = f"""{_HEAD}
-        %m = dlcb.graph.amax %x {{axes = [#builtin.int<1>], keep}} : (tensor<[n, 8], f16>) -> tensor<[n, 1], f32>
+        %m = dlcb.graph.amax %x {{axes = [#builtin.int<1>], empty, keep}} : (tensor<[n, 8], f16>) -> tensor<[n, 1], f32>
         %d = dlcb.graph.sub %x, %m : (tensor<[n, 8], f16>, tensor<[n, 1], f32>) -> tensor<[n, 8], f32>
         %e = dlcb.graph.exp %d : (tensor<[n, 8], f32>) -> tensor<[n, 8], f32>
         %s = dlcb.graph.sum %e {{axes = [#builtin.int<1>], keep}} : (tensor<[n, 8], f32>) -> tensor<[n, 1], f32>
