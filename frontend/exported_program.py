@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,9 @@ from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_captured
-from dlcb.frontend.inputs import Argument, Dynamic, KnownDims, read_arguments
+from dlcb.frontend.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
+from dlcb.frontend.records import Captured
+from dlcb.frontend.static_sizes import free_static_sizes
 from dlcb.frontend.tracker import Check
 
 _FREE_BELOW: Final = 2
@@ -42,6 +44,13 @@ class Opened:
     kwargs: dict[str, Any]
     dynamic: Dynamic
     checks: list[Check]
+    derivations: list[str] = field(default_factory=list[str])
+    """Why numbers in the graph are sizes."""
+
+    def complete(self, captured: Captured) -> None:
+        """Add to what was captured of the module what the export knows beyond its graph."""
+        captured.checks += self.checks
+        captured.notes += self.derivations
 
 
 def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynamic) -> Opened:
@@ -49,11 +58,19 @@ def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynami
     args, kwargs = _example(program, example_inputs)
     module = graph_module(program)
     arguments = read_arguments(module, args, kwargs)
-    checks: list[Check] = []
+    dims = _Dims(program, arguments)
     if dynamic == "auto" or dynamic is True:
-        dims = _Dims(program, arguments.leaves)
-        dynamic, checks = dims.known(), list(dims.checks())
-    return Opened(module, _name(program), args, kwargs, dynamic, checks)
+        static = free_static_sizes(module, arguments, dims.static)
+        known = KnownDims(dims.named(), dims.pinned | static.pinned)
+        return Opened(module, _name(program), args, kwargs, known, list(dims.checks()), static.derivations)
+    if dynamic is False:
+        return Opened(module, _name(program), args, kwargs, dynamic, [])
+    named = named_dims(arguments, dynamic)
+    wanted = {symbol for group in named.values() for symbol in group}
+    static = free_static_sizes(module, arguments, dims.static & wanted)
+    for symbol, why in static.pinned.items():
+        raise UserError(f"dynamic lets {arguments.text_of(symbol)} vary, which the export does not: {why}")
+    return Opened(module, _name(program), args, kwargs, dynamic, [], static.derivations)
 
 
 def example_of(program: ExportedProgram) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -165,29 +182,31 @@ def _ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
 class _Dims:
     """What the export says of each size of each leaf of the arguments."""
 
-    def __init__(self, program: ExportedProgram, leaves: Sequence[Argument]) -> None:
-        values = _input_values(program)
+    def __init__(self, program: ExportedProgram, arguments: Arguments) -> None:
+        leaves, values = arguments.leaves, _input_values(program)
         if len(values) != len(leaves):
             raise UserError(f"the exported program takes {len(values)} inputs, the example has {len(leaves)}")
         self._program = program
         self._names = _dim_names(values)
         self._symbols: dict[str, list[str]] = defaultdict(list)
         """For each symbol of the export, the sizes that are it."""
-        self._fixed: dict[str, str] = {}
+        self.static: set[str] = set()
+        """The sizes that are numbers in the export."""
+        self.pinned: dict[str, str] = {}
+        """The integers that are, each with the reason."""
         for leaf, value in zip(leaves, values, strict=True):
             sizes = value.shape if leaf.kind == "tensor" else [value]
             for symbol, size in zip(leaf.symbols, sizes, strict=False):
-                self._add(symbol, size)
+                if isinstance(size, torch.SymInt):
+                    self._symbols[str(size.node.expr)].append(symbol)
+                elif leaf.kind == "tensor":
+                    self.static.add(symbol)
+                else:
+                    self.pinned[symbol] = f"the export has the number {size} here"
 
-    def _add(self, symbol: str, size: Any) -> None:
-        if isinstance(size, torch.SymInt):
-            self._symbols[str(size.node.expr)].append(symbol)
-        else:
-            self._fixed[symbol] = f"the export has {size} here"
-
-    def known(self) -> KnownDims:
-        named = {self._names.get(s, s): found for s, found in self._symbols.items()}
-        return KnownDims(named, self._fixed)
+    def named(self) -> dict[str, list[str]]:
+        """The sizes that are symbolic in the export, by what they are called there."""
+        return {self._names.get(s, s): found for s, found in self._symbols.items()}
 
     def checks(self) -> Iterator[Check]:
         """The ranges that the export gives its symbols."""
@@ -205,7 +224,7 @@ def import_exported(program: ExportedProgram, dynamic: Dynamic = "auto") -> Impo
     """The whole program as IR; `UnsupportedError` for an operation that has no native form."""
     opened = open_exported(program, None, dynamic)
     captured = capture(opened.module, opened.args, opened.kwargs, opened.dynamic)
-    captured.checks += opened.checks
+    opened.complete(captured)
     return import_captured(captured)
 
 
