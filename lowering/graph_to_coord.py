@@ -4,7 +4,7 @@
     →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
 Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
-forms: one for the contiguous input, in which axes merge, and the general one; the host program chooses. Kernels of
+forms: one for an input that lies as the result does, in which axes merge, and the general one; the host program chooses. Kernels of
 `@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters: they are many, and
 none of them is hot.
 """
@@ -54,12 +54,14 @@ class Form:
 def kernel_forms(kernel: KernelOp, sizes: DefinedSizes, general: bool = False) -> list[Form]:
     """The forms of a kernel, best first; `general` ones take literal sizes as parameters."""
     given = [type_of(v).layout for v in kernel.body.block.args]
+    order = _result_order(kernel)
     assumed: list[Layout | None] = []
     conditions: list[Expr] = []
     for value, layout in zip(kernel.body.block.args, given, strict=True):
         if isinstance(layout, StridedLayout) and any(isinstance(s, str) for s in layout.strides):
-            assumed.append(contiguous(type_of(value).rank))
-            conditions.append(lies_dense(layout, sizes.of(value), sizes))
+            rank = type_of(value).rank
+            assumed.append(order if len(order.list.data) == rank else contiguous(rank))
+            conditions.append(lies_dense(layout, sizes.of(value), sizes, assumed[-1]))
         else:
             assumed.append(layout)
     anyhow = Form(kernel_rows(kernel, sizes, given, general), const(1))
@@ -82,10 +84,20 @@ def _gains(rows: KernelRows, buffers: Sequence[int]) -> bool:
     return False
 
 
-def lies_dense(layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes) -> Expr:
-    """Are the strides those of a contiguous tensor that starts where the argument does? Strides of dims of size 1 do
-    not matter."""
-    wanted, _ = layout_strides(None, shape, sizes.dim)
+def _result_order(kernel: KernelOp) -> DenseLayout:
+    """The layout of the first result, in which inputs are likely to lie too."""
+    last = kernel.body.block.last_op
+    assert last is not None
+    first = type_of(last.operands[0])
+    return first.layout if isinstance(first.layout, DenseLayout) else contiguous(first.rank)
+
+
+def lies_dense(
+    layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes, wanted_layout: Layout | None = None
+) -> Expr:
+    """Are the strides those of a dense tensor that starts where the argument does? Strides of dims of size 1 do not
+    matter."""
+    wanted, _ = layout_strides(wanted_layout, shape, sizes.dim)
     total = eq(sizes.dim(layout.offset), 0)
     for have, want, size in zip(layout.strides, wanted, shape, strict=True):
         total = logical_and(total, logical_or(eq(size, 1), eq(sizes.dim(have), want)))

@@ -10,11 +10,13 @@
 * All else is dense. Values in a chain with a half-precision 2-d convolution lie channels-last, which is what the
   vendor's tensor-core routines want; weights of such a convolution are laid so too, in `@weights` (the choice is about
   order, so sizes may stay unknown).
-* A result of the function lies as its `return` says, else contiguous. What lies otherwise is copied.
+* A result of the function lies as its `return` says, else contiguous; values that it is made of lie alike. What lies
+  otherwise is copied.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -28,7 +30,7 @@ from dlcb.dialects.graph.base import GraphOp, block_ops
 from dlcb.dialects.graph.convolution import Convolution
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
-from dlcb.dialects.graph.types import Layout, contiguous, dense, strided, tensor, type_of
+from dlcb.dialects.graph.types import DenseLayout, Layout, contiguous, dense, strided, tensor, type_of
 from dlcb.dialects.graph.view import CopyOp
 from dlcb.dialects.shape.expr import add
 from dlcb.dialects.shape.system import Source
@@ -43,6 +45,8 @@ from dlcb.passes.weights import WeightFunction, drop_unused_weights, is_weight, 
 
 CHANNELS_LAST = dense((0, 2, 3, 1))
 KEEPS_ORDER = frozenset({"elementwise", "window"})
+LIKES_ORDER = frozenset({"elementwise", "window", "reduce"})
+"""Families whose kernels are best where operands lie in the order of the result."""
 
 
 def wants_channels_last(op: GraphOp) -> bool:
@@ -63,6 +67,18 @@ def channels_last_values(func: FuncOp) -> set[SSAValue]:
         follows = op.FAMILY in KEEPS_ORDER and any(v in found and type_of(v).rank == 4 for v in op.operands)
         if wants_channels_last(op) or (follows and type_of(result).rank == 4):
             found.add(result)
+    return found
+
+
+def orders_liked(func: FuncOp, asked: Mapping[SSAValue, Layout]) -> dict[SSAValue, DenseLayout]:
+    """For values inside the function: the order of the dims of a result that is made of them."""
+    found = {value: layout for value, layout in asked.items() if isinstance(layout, DenseLayout)}
+    for op in reversed(block_ops(func)):
+        order = found.get(op.results[0])
+        if order is not None and (op.FAMILY in LIKES_ORDER or isinstance(op, Convolution)):
+            for operand in op.operands:
+                if type_of(operand).rank == len(order.list.data):
+                    found.setdefault(operand, order)
     return found
 
 
@@ -89,6 +105,7 @@ class _Layouts:
         self.needed = needs_memory(self.func)
         self.returned = set(self.func.returned.operands)
         self.asked = self.layouts_asked()
+        self.liked = orders_liked(func, self.asked)
 
     def layouts_asked(self) -> dict[SSAValue, Layout]:
         """How the memory of results has to lie that is their own."""
@@ -128,7 +145,7 @@ class _Layouts:
         order = op.result_order()
         natural = CHANNELS_LAST if result in self.channels_last else dense(order) if order is not None else None
         if result not in self.returned:
-            self.give(result, natural)
+            self.give(result, natural or (self.liked.get(result) if op.LIBRARY is None else None))
             return
         rank = type_of(result).rank
         asked = asked or contiguous(rank)
