@@ -19,7 +19,6 @@ from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
 from dlcb.frontend.retrace import retrace
 from dlcb.frontend.torch_private import flatten
-from dlcb.frontend.tracker import Check
 from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
 from dlcb.runtime.structure import structure_of
@@ -54,18 +53,18 @@ def compile(
     program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
-    checks: list[Check] = []
-    if isinstance(model, ExportedProgram):
-        opened = open_exported(model, example_inputs, dynamic)
-        model, args, kwargs, dynamic, checks = opened.module, opened.args, opened.kwargs, opened.dynamic, opened.checks
+    began = time.perf_counter()
+    opened = open_exported(model, example_inputs, dynamic) if isinstance(model, ExportedProgram) else None
+    if opened is not None:
+        model, args, kwargs, dynamic = opened.module, opened.args, opened.kwargs, opened.dynamic
         name = name or opened.name
     else:
         args, kwargs = _arguments(example_inputs)
     device = _device(target, [*args, *kwargs.values()], model)
     seconds: dict[str, float] = {}
-    began = time.perf_counter()
     captured = capture(model, args, kwargs, dynamic)
-    captured.checks += checks
+    if opened is not None:
+        opened.complete(captured)
     seconds["capture"] = time.perf_counter() - began
     if check:
         _check_retrace(captured, model, args, kwargs)
