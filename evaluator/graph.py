@@ -13,7 +13,7 @@ from dlcb.dialects.coord.ops import KernelOp as CoordKernelOp
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.derived import NAME as WEIGHTS
 from dlcb.dialects.graph.derived import derived_weights
-from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.indexing import Put
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp, ReturnOp, YieldOp
 from dlcb.dialects.graph.types import Dim, TensorType, dims_of, tensor, type_of
 from dlcb.errors import InternalError, UnsupportedError, UserError
@@ -107,12 +107,12 @@ class _Program:
         if op.FAMILY == "composite":
             raise UnsupportedError(f"{op.title}: an op that `simplify` decomposes; run that stage before the evaluator")
         self.symbols.check(op)
-        if isinstance(op, PutOp):
+        if isinstance(op, Put):
             return [self._put(op)]
         sizes = [self.symbols.numbers(dims_of(r)) for r in op.results]
         return [compute(op, i, self.tensors, self.symbols.values, s) for i, s in enumerate(sizes)]
 
-    def _put(self, op: PutOp) -> Array:
+    def _put(self, op: Put) -> Array:
         """The base with one element of the source after the other written into it."""
         out = self.tensors[op.base].copy()
         source = self.tensors[op.src]

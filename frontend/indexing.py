@@ -216,6 +216,17 @@ def _tensor_split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> t
     return _pieces(trace, source, dim, [*starts, total])
 
 
+def _splitting_along(dim: Callable[[int], int]) -> Handler:
+    """`tensor_split` along the dim that a tensor of some rank has."""
+
+    def split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
+        source, parts = trace.fake(args[0]), _argument(args, kwargs, 1, ("sections", "indices"), None)
+        func(source, traced(parts) if isinstance(parts, int) else parts)
+        return _tensor_split(trace, func, (source, parts, dim(source.dim())), {})
+
+    return split
+
+
 def _unbind(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
     source, dim = _source_and_dim(trace, args, kwargs, 1)
     count = pinned(trace.dims(source)[dim], "unpacking")
@@ -246,5 +257,8 @@ INDEXING: dict[str, Handler] = {
     "split_with_sizes": _split,
     "chunk": _chunk,
     "tensor_split": _tensor_split,
+    "hsplit": _splitting_along(lambda rank: min(rank - 1, 1)),
+    "vsplit": _splitting_along(lambda rank: 0),
+    "dsplit": _splitting_along(lambda rank: 2),
     "unbind": _unbind,
 }

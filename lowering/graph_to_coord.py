@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.indexing import Put
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.graph.strides import layout_strides
@@ -175,7 +175,7 @@ def _written(
 ) -> Output:
     """The store of an op that writes into its base: only the elements of its source."""
     op = value.owner
-    assert isinstance(op, (InsertOp, PutOp))
+    assert isinstance(op, (InsertOp, Put))
     source = op.operands[-1]
     node = elements.cast(elements.read(source, coords), type_of(value).element)
     if isinstance(op, InsertOp):

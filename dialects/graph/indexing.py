@@ -3,6 +3,7 @@ outside."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import IntAttr
@@ -76,12 +77,9 @@ class GatherOp(GraphOp):
         return read_at(b, self, self.data, coords[:axis], b.read(self.indices, coords), coords[axis + 1 :])
 
 
-@irdl_op_definition
-class PutOp(GraphOp):
-    """result = base, but result[a.., indices[i], b..] = src[a.., i, b..].  Indices that occur twice: one of them wins.
-    Source: index_copy, x[indices] = src."""
+class Put(GraphOp):
+    """An op that writes the elements of `src` to places of `base` that depend on data."""
 
-    name = "dlcb.graph.put"
     FAMILY: ClassVar[str] = "scatter"
     base = operand_def(TensorType)
     indices = operand_def(TensorType)
@@ -89,6 +87,26 @@ class PutOp(GraphOp):
     res = result_def(TensorType)
     axis = prop_def(IntAttr)
     traits = traits_def(Pure())
+
+    def target(self, b: ElementBuilder, coords: Coords) -> tuple[Coords, list[Guard]]:
+        """Where in the base the element of `src` at `coords` goes, and when that is in range."""
+        axis = self.axis.data
+        extent = b.of(self.base)[axis]
+        index = b.read(self.indices, self.index_coords(coords))
+        row = b.coordinate(index, extent, f"{self.title}: index")
+        return (*coords[:axis], row, *coords[axis + 1 :]), in_range(row, extent)
+
+    @abstractmethod
+    def index_coords(self, coords: Coords) -> Coords:
+        """Where among the indices the one for the element of `src` at `coords` stands."""
+
+
+@irdl_op_definition
+class PutOp(Put):
+    """result = base, but result[a.., indices[i], b..] = src[a.., i, b..].  Indices that occur twice: one of them wins.
+    Source: index_copy, x[indices] = src."""
+
+    name = "dlcb.graph.put"
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         sizes, axis = scope.of(self.base), self.axis.data
@@ -98,12 +116,28 @@ class PutOp(GraphOp):
                 scope.require("eq", have, want, f"{self.title}: size of dim {i} of the source")
         return (sizes,)
 
-    def target(self, b: ElementBuilder, coords: Coords) -> tuple[Coords, list[Guard]]:
-        """Where in the base the element of `src` at `coords` goes, and when that is in range."""
-        axis = self.axis.data
-        extent = b.of(self.base)[axis]
-        row = b.coordinate(b.read(self.indices, (coords[axis],)), extent, f"{self.title}: index")
-        return (*coords[:axis], row, *coords[axis + 1 :]), in_range(row, extent)
+    def index_coords(self, coords: Coords) -> Coords:
+        return (coords[self.axis.data],)
 
 
-OPS: list[type[Operation]] = [TakeOp, GatherOp, PutOp]
+@irdl_op_definition
+class ScatterOp(Put):
+    """result = base, but result[p with p[axis] = indices[p]] = src[p].  Sizes: src = indices ≤ base outside `axis`.
+    Places that occur twice: one of the elements wins.  Source: torch.scatter."""
+
+    name = "dlcb.graph.scatter"
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        whole = scope.of(self.base)
+        for i, (size, have, limit) in enumerate(zip(scope.of(self.indices), scope.of(self.src), whole, strict=True)):
+            if have is not size:
+                scope.require("eq", have, size, f"{self.title}: size of dim {i} of the source and the indices")
+            if i != self.axis.data and size is not limit:
+                scope.require("le", size, limit, f"{self.title}: indices reach beyond dim {i} of the base")
+        return (whole,)
+
+    def index_coords(self, coords: Coords) -> Coords:
+        return coords
+
+
+OPS: list[type[Operation]] = [TakeOp, GatherOp, PutOp, ScatterOp]

@@ -28,7 +28,7 @@ from dlcb.dialects.graph.base import (
     broadcast_coords,
 )
 from dlcb.dialects.graph.types import DimsAttr, TensorType, dims_attr, type_of
-from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, mod, mul, select, sub
+from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, lt, maximum, minimum, mod, mul, select, sub
 from dlcb.dialects.types import compute_type
 
 
@@ -235,6 +235,71 @@ class SliceOp(View):
         return Strided(tuple(mul(s, k) for s, k in zip(strides, sizes.list(self.steps), strict=True)), offset)
 
 
+@irdl_op_definition
+class UnfoldOp(View):
+    """result[.., p, .., k] = x[.., p·step + k·dilation, ..]: all windows of `size` along `axis`, laid side by side in a
+    new last dim.  Source: torch.Tensor.unfold."""
+
+    name = "dlcb.graph.unfold"
+    axis = prop_def(IntAttr)
+    size = prop_def(IntAttr)
+    step = prop_def(IntAttr)
+    dilation = prop_def(IntAttr)
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes, axis = scope.of(self.src), self.axis.data
+        reach = self.dilation.data * (self.size.data - 1) + 1
+        scope.require("le", const(reach), sizes[axis], f"{self.title}: the window is larger than the input")
+        count = add(floordiv(sub(sizes[axis], reach), self.step.data), 1)
+        return ((*sizes[:axis], count, *sizes[axis + 1 :], const(self.size.data)),)
+
+    def reads(self, coords: Coords, sizes: Sizes) -> list[Read]:
+        axis, (*place, k) = self.axis.data, coords
+        at = add(mul(coords[axis], self.step.data), mul(k, self.dilation.data))
+        return [Read(0, (*place[:axis], at, *place[axis + 1 :]))]
+
+    def view(self, strides: Sequence[Expr], sizes: Sizes) -> Strided | None:
+        axis = self.axis.data
+        along = mul(strides[axis], self.step.data)
+        within = mul(strides[axis], self.dilation.data)
+        return Strided((*strides[:axis], along, *strides[axis + 1 :], within), const(0))
+
+
+@irdl_op_definition
+class DiagonalOp(View):
+    """result[.., k] = x with k + max(-offset, 0) in dim `first` and k + max(offset, 0) in dim `second`, which vanish;
+    the other dims come first.  Source: torch.diagonal."""
+
+    name = "dlcb.graph.diagonal"
+    offset = prop_def(IntAttr)
+    first = prop_def(IntAttr)
+    second = prop_def(IntAttr)
+
+    @property
+    def starts(self) -> dict[int, int]:
+        """Where the diagonal starts in each of its two dims."""
+        return {self.first.data: max(-self.offset.data, 0), self.second.data: max(self.offset.data, 0)}
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes, starts = scope.of(self.src), self.starts
+        first, second = (sub(sizes[axis], start) for axis, start in starts.items())
+        others = (size for axis, size in enumerate(sizes) if axis not in starts)
+        return ((*others, maximum(minimum(first, second), 0)),)
+
+    def reads(self, coords: Coords, sizes: Sizes) -> list[Read]:
+        starts, others = self.starts, iter(coords[:-1])
+        place = (add(coords[-1], starts[a]) if a in starts else next(others) for a in range(len(coords) + 1))
+        return [Read(0, tuple(place))]
+
+    def view(self, strides: Sequence[Expr], sizes: Sizes) -> Strided | None:
+        starts = self.starts
+        (first, begin), (second, start) = starts.items()
+        kept = (stride for axis, stride in enumerate(strides) if axis not in starts)
+        offset = add(mul(strides[first], begin), mul(strides[second], start))
+        inside = lt(const(0), sizes.of(self.results[0])[-1])
+        return Strided((*kept, add(strides[first], strides[second])), select(inside, offset, 0))
+
+
 def require_in_range(op: GraphOp, scope: ShapeScope, starts: DimsAttr, shape: DimsAttr, steps: DimsAttr) -> None:
     """A grid of `shape` elements from `starts` by `steps` must lie in the first operand."""
     whole_sizes = scope.of(op.operands[0])
@@ -414,4 +479,16 @@ class InsertOp(GraphOp):
         return tuple(add(start, mul(c, step)) for c, start, step in grid)
 
 
-OPS: list[type[Operation]] = [ReshapeOp, PermuteOp, ExpandOp, SliceOp, CopyOp, FlipOp, PadOp, ConcatOp, InsertOp]
+OPS: list[type[Operation]] = [
+    ReshapeOp,
+    PermuteOp,
+    ExpandOp,
+    SliceOp,
+    UnfoldOp,
+    DiagonalOp,
+    CopyOp,
+    FlipOp,
+    PadOp,
+    ConcatOp,
+    InsertOp,
+]

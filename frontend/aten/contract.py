@@ -14,16 +14,16 @@ from dlcb.dialects.graph.convolution import ConvolutionOp
 from dlcb.dialects.graph.reduce import SumOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
-from dlcb.dialects.shape.expr import Expr, broadcast
+from dlcb.dialects.shape.expr import Expr, broadcast, const, floordiv, mul, sub
 from dlcb.dialects.types import compute_type, f64
-from dlcb.frontend.aten import views
+from dlcb.frontend.aten import einsum, views
 from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
-from dlcb.frontend.aten.table import Table, listed, spread
+from dlcb.frontend.aten.table import Table, several, spread
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.graph_builder import int_list
 
-TABLE = Table()
+TABLE = Table(einsum.TABLE)
 
 
 def rank_of(value: SSAValue) -> int:
@@ -39,7 +39,55 @@ def transposed(i: Builder, value: SSAValue) -> SSAValue:
 # Matrix products
 
 
-@TABLE.handles("matmul", "mm", "bmm", "mv", "dot", "inner")
+@TABLE.handles("inner")
+def inner(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
+    """Over the last dim of both."""
+    if not rank_of(self) or not rank_of(other):
+        return arithmetic(i, "mul", self, other)
+    return tensordot(i, self, other, (-1,), (-1,))
+
+
+@TABLE.handles("tensordot")
+def tensordot(i: Builder, self: SSAValue, other: SSAValue, dims_self: Any, dims_other: Any) -> SSAValue:
+    """One matrix product of rows by what is summed, and what is summed by columns."""
+    gone = [i.axis(d, rank_of(self)) for d in several(dims_self)]
+    theirs = [i.axis(d, rank_of(other)) for d in several(dims_other)]
+    rows = [a for a in range(rank_of(self)) if a not in gone]
+    columns = [a for a in range(rank_of(other)) if a not in theirs]
+    have, want = i.sizes(self), i.sizes(other)
+    lhs = i.reshape(
+        i.permute(self, [*rows, *gone]), (product([have[a] for a in rows]), product([have[a] for a in gone]))
+    )
+    inner_and_columns = (product([want[a] for a in theirs]), product([want[a] for a in columns]))
+    rhs = i.reshape(i.permute(other, [*theirs, *columns]), inner_and_columns)
+    return i.reshape(i.matmul(lhs, rhs), [*(have[a] for a in rows), *(want[a] for a in columns)])
+
+
+@TABLE.handles("addbmm")
+def addbmm(
+    i: Builder, self: SSAValue, batch1: SSAValue, batch2: SSAValue, *, beta: Any = 1, alpha: Any = 1
+) -> SSAValue:
+    """The sum of a stack of matrix products is one product of all columns by all rows."""
+    batch, rows, inner_size = i.sizes(batch1)
+    lhs = i.reshape(i.permute(batch1, (1, 0, 2)), (rows, product([batch, inner_size])))
+    rhs = i.reshape(batch2, (product([batch, inner_size]), i.sizes(batch2)[2]))
+    return addmm(i, self, lhs, rhs, beta=beta, alpha=alpha)
+
+
+@TABLE.handles("bilinear")
+def bilinear(i: Builder, self: SSAValue, input2: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
+    """result[.., o] = Σ self[.., a] · weight[o, a, b] · input2[.., b] (+ bias[o])."""
+    out, first, second = i.sizes(weight)
+    *lead, _ = i.sizes(self)
+    wide = compute_type(i.element)
+    folded = i.matmul(self, i.reshape(i.permute(weight, (1, 0, 2)), (first, product([out, second]))), element=wide)
+    pairs = i.reshape(folded, (*lead, out, second))
+    terms = i.call("mul", pairs, i.unsqueeze(input2, rank_of(input2) - 1), element=wide)
+    total = i.reduce(SumOp, terms, (len(lead) + 1,), keep=False, element=wide)
+    return i.cast(total, i.element) if bias is None else i.call("add", total, bias)
+
+
+@TABLE.handles("matmul", "mm", "bmm", "mv", "dot", "vdot")
 def matmul(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
     """A vector is a matrix of one row or column, which vanishes again; leading dims broadcast."""
     lhs = self if rank_of(self) > 1 else i.unsqueeze(self, 0)
@@ -93,49 +141,49 @@ def addmm(i: Builder, self: SSAValue, mat1: SSAValue, mat2: SSAValue, *, beta: A
     return arithmetic(i, "add", scaled(i, self, beta), scaled(i, result, alpha))
 
 
-@TABLE.handles("einsum")
-def einsum(i: Builder, equation: str, *operands: Any) -> SSAValue:
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
-    terms, values = inputs.split(","), list(listed(operands))
-    if "." in equation or len(terms) != len(values) or any(len(set(t)) != len(t) for t in terms):
-        i.unsupported(f"einsum of '{equation}'")
-    if not arrow:
-        output = "".join(sorted(c for c in set(inputs) - {","} if inputs.count(c) == 1))
-    term, value = terms[0], values[0]
-    for at, (other, operand) in enumerate(zip(terms[1:], values[1:], strict=True), 2):
-        kept = set(output).union(*terms[at:])
-        term, value = _contracted(i, term, value, other, operand, kept)
-    term, value = _summed(i, term, value, set(output))
-    return i.permute(value, [term.index(c) for c in output])
+@TABLE.handles("outer", "ger")
+def outer(i: Builder, self: SSAValue, vec2: SSAValue) -> SSAValue:
+    return arithmetic(i, "mul", i.unsqueeze(self, 1), vec2)
 
 
-def _summed(i: Builder, term: str, value: SSAValue, kept: set[str]) -> tuple[str, SSAValue]:
-    """Sum over the letters that nothing else has."""
-    gone = [axis for axis, letter in enumerate(term) if letter not in kept]
-    if not gone:
-        return term, value
-    return "".join(c for c in term if c in kept), i.reduce(SumOp, value, gone, keep=False)
+@TABLE.handles("addr")
+def addr(i: Builder, self: SSAValue, vec1: SSAValue, vec2: SSAValue, *, beta: Any = 1, alpha: Any = 1) -> SSAValue:
+    wide = compute_type(i.element)
+    product_ = i.call("mul", i.unsqueeze(vec1, 1), vec2, element=wide)
+    if beta == 0:
+        return i.cast(i.call("mul", product_, alpha, element=wide), i.element)
+    return arithmetic(i, "add", scaled(i, self, beta), scaled(i, product_, alpha))
 
 
-def _contracted(i: Builder, a: str, lhs: SSAValue, b: str, rhs: SSAValue, kept: set[str]) -> tuple[str, SSAValue]:
-    """The product of two terms as one matrix product over leading dims."""
-    a, lhs = _summed(i, a, lhs, kept | set(b))
-    b, rhs = _summed(i, b, rhs, kept | set(a))
-    lead = [c for c in a if c in b and c in kept]
-    inner = [c for c in a if c in b and c not in kept]
-    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = dict(zip(b, i.sizes(rhs), strict=True)) | dict(zip(a, i.sizes(lhs), strict=True))
+@TABLE.handles("addmv")
+def addmv(i: Builder, self: SSAValue, mat: SSAValue, vec: SSAValue, *, beta: Any = 1, alpha: Any = 1) -> SSAValue:
+    column = i.unsqueeze(self, 1) if rank_of(self) else self
+    return i.without_axis(addmm(i, column, mat, i.unsqueeze(vec, 1), beta=beta, alpha=alpha), 1)
 
-    def sizes(letters: Sequence[str]) -> list[Expr]:
-        return [size[c] for c in letters]
 
-    def matrix(value: SSAValue, term: str, first: Sequence[str], second: Sequence[str]) -> SSAValue:
-        moved = i.permute(value, [term.index(c) for c in (*lead, *first, *second)])
-        return i.reshape(moved, (*sizes(lead), product(sizes(first)), product(sizes(second))))
+@TABLE.handles("linalg_vecdot")
+def vecdot(i: Builder, x: SSAValue, y: SSAValue, *, dim: int = -1) -> SSAValue:
+    terms = i.call("mul", x, y, element=compute_type(i.element))
+    return i.reduce(SumOp, terms, (i.axis(dim, rank_of(terms)),), keep=False, element=i.element)
 
-    result = i.matmul(matrix(lhs, a, rows, inner), matrix(rhs, b, inner, columns))
-    letters = [*lead, *rows, *columns]
-    return "".join(letters), i.reshape(result, sizes(letters))
+
+@TABLE.handles("linalg_multi_dot")
+def multi_dot(i: Builder, tensors: Sequence[SSAValue]) -> SSAValue:
+    """From left to right; the numbers of torch, which takes the cheapest order, differ by rounding."""
+    total, *others = tensors
+    for other in others:
+        total = matmul(i, total, other)
+    return total
+
+
+@TABLE.handles("kron")
+def kron(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
+    """Every element of one times the whole other."""
+    rank = max(rank_of(self), rank_of(other))
+    left, right = ((const(1),) * (rank - rank_of(v)) + i.sizes(v) for v in (self, other))
+    lhs = i.reshape(self, [n for size in left for n in (size, 1)])
+    rhs = i.reshape(other, [n for size in right for n in (1, size)])
+    return i.reshape(arithmetic(i, "mul", lhs, rhs), [mul(a, b) for a, b in zip(left, right, strict=True)])
 
 
 # Convolutions
@@ -195,11 +243,15 @@ def conv(
 
 def _padded_alike(i: Builder, self: SSAValue, weight: SSAValue, dilation: tuple[Any, ...]) -> tuple[SSAValue, Any]:
     """Padding that keeps the size. Where it is odd, the extra element goes to the end, as torch does."""
-    totals = [d * (i.traced(k) - 1) for d, k in zip(dilation, i.sizes(weight)[2:], strict=True)]
-    if all(total % 2 == 0 for total in totals):
-        return self, tuple(total // 2 for total in totals)
-    amounts = [n for total in reversed(totals) for n in (total // 2, total - total // 2)]
-    return views.pad(i, self, amounts), 0
+    totals = [mul(d, sub(k, 1)) for d, k in zip(dilation, i.sizes(weight)[2:], strict=True)]
+    known = [total.value for total in totals if total.value is not None and total.value % 2 == 0]
+    if len(known) == len(totals):
+        return self, tuple(total // 2 for total in known)
+    halves = [floordiv(total, 2) for total in totals]
+    amounts = [
+        n for total, half in zip(reversed(totals), reversed(halves), strict=True) for n in (half, sub(total, half))
+    ]
+    return views.pad(i, self, [n if n.value is None else n.value for n in amounts]), 0
 
 
 @TABLE.handles("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

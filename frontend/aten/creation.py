@@ -8,8 +8,8 @@ import torch
 from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects.graph.creation import IotaOp
-from dlcb.dialects.shape.expr import Expr, ExprLike, ceildiv, sub
-from dlcb.dialects.types import f64, i1, i64, is_float
+from dlcb.dialects.shape.expr import Expr, ExprLike, ceildiv, floordiv, maximum, sub
+from dlcb.dialects.types import compute_type, f64, i1, i64, is_float
 from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import rounded
 from dlcb.frontend.aten.table import Table, listed, several
@@ -102,6 +102,21 @@ def _float_range(i: Builder, start: Any, stop: Any, step: Any) -> SSAValue:
     element = f64 if is_float(i.element) else i64
     scaled = i.call("mul", i.cast(iota(i, length), element), float(step), element=element)
     return i.cast(i.call("add", scaled, float(start), element=element), i.element)
+
+
+@TABLE.handles("linspace")
+def linspace(i: Builder, start: Number, end: Number, steps: Any, *, dtype: torch.dtype | None = None) -> SSAValue:
+    """Counted from the nearer end, as torch does, so that both are exact."""
+    element = compute_type(i.element) if is_float(i.element) else f64
+    first, last = i.number(start, element), i.number(end, element)
+    apart = i.call("sub", last, first, element=element)
+    step = i.call("div", apart, i.number(maximum(sub(steps, 1), 1), element), element=element)
+    place = iota(i, steps)
+    up = i.call("add", first, i.call("mul", step, i.cast(place, element), element=element), element=element)
+    back = i.cast(i.call("sub", i.number(sub(steps, 1), i64), place, element=i64), element)
+    down = i.call("sub", last, i.call("mul", step, back, element=element), element=element)
+    near = i.call("lt", place, i.number(maximum(floordiv(steps, 2), 1), i64), element=i1)
+    return i.cast(i.where(near, up, down, element=element), i.element)
 
 
 def _triangle(i: Builder, self: SSAValue, diagonal: Any, name: str) -> SSAValue:

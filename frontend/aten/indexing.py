@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.graph.indexing import GatherOp, PutOp, TakeOp
+from dlcb.dialects.graph.indexing import GatherOp, PutOp, ScatterOp, TakeOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast, const
 from dlcb.dialects.types import i1, i64, ui8
 from dlcb.frontend.aten.builder import Builder, Operand
+from dlcb.frontend.aten.creation import iota
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -116,6 +118,50 @@ def index_put(
 
 def put(i: Builder, base: SSAValue, indices: SSAValue, src: SSAValue, axis: int) -> SSAValue:
     return i.make(PutOp, [base, indices, src], i.like(base), axis=IntAttr(axis))
+
+
+@TABLE.handles("scatter")
+def scatter(
+    i: Builder,
+    self: SSAValue,
+    dim: int,
+    index: SSAValue,
+    src: Operand | None = None,
+    *,
+    value: Operand | None = None,
+    reduce: str | None = None,
+) -> SSAValue:
+    """Elements, or one number, at places along a dim. More elements than there are indices are not looked at."""
+    src = value if src is None else src
+    if reduce is not None or src is None:
+        i.unsupported("adding to places that may occur twice")
+    if rank_of(self) == 0:
+        return i.reshape(scatter(i, *(_as_row(i, v) for v in (self, index)), src=_as_row(i, src)), ())
+    sizes = i.sizes(index)
+    if isinstance(src, SSAValue) and rank_of(src):
+        for axis, size in enumerate(sizes):
+            src = src if i.sizes(src)[axis] is size else i.slice(src, axis, 0, size)
+        src = i.cast(src, i.like(self))
+    else:
+        number = i.cast(src, i.like(self)) if isinstance(src, SSAValue) else i.number(src, i.like(self))
+        src = i.expand(number, sizes)
+    return i.make(ScatterOp, [self, index, src], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))))
+
+
+def _as_row(i: Builder, value: Any) -> Any:
+    return i.reshape(value, (1,)) if isinstance(value, SSAValue) else value
+
+
+@TABLE.handles("take")
+def take_flat(i: Builder, self: SSAValue, index: SSAValue) -> SSAValue:
+    return take(i, i.reshape(self, (product(i.sizes(self)),)), index, 0)
+
+
+@TABLE.handles("one_hot")
+def one_hot(i: Builder, self: SSAValue, num_classes: Any = -1) -> SSAValue:
+    if not isinstance(num_classes, Expr) and num_classes < 0:
+        i.unsupported("the number of classes depends on elements")
+    return i.cast(i.call("eq", i.unsqueeze(self, rank_of(self)), iota(i, num_classes), element=i1), i.element)
 
 
 @TABLE.handles("index_copy")

@@ -7,11 +7,11 @@ from xdsl.ir import SSAValue
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.shape.expr import floordiv
 from dlcb.dialects.types import compute_type, i1
-from dlcb.frontend.aten import normalization, pooling, sampling
+from dlcb.frontend.aten import distances, normalization, pooling, sampling
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table
 
-TABLE = Table({**pooling.TABLE, **normalization.TABLE, **sampling.TABLE})
+TABLE = Table({**pooling.TABLE, **normalization.TABLE, **sampling.TABLE, **distances.TABLE})
 
 
 def rank_of(value: SSAValue) -> int:

@@ -109,7 +109,9 @@ def _scaled_size(i: Builder, size: Expr, scale: float) -> Expr:
     numerator, denominator = float(scale).as_integer_ratio()
     if numerator < _EXACT_FACTOR:
         return floordiv(mul(numerator, size), denominator)
-    return as_expr(int(i.literal(size, "a size that is scaled by an inexact number") * scale))
+    if size.value is None:
+        i.unsupported(f"a free size times {scale}, which is not exact in double precision")
+    return as_expr(int(size.value * scale))
 
 
 def _ratio(a: _Arithmetic, size: Expr, out: Expr, scale: float | None) -> SSAValue:
@@ -247,6 +249,38 @@ def grid_sampler(
     if rank_of(self) != 4:
         i.unsupported("a grid in three dimensions")
     return grid_sampler_2d(i, self, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@TABLE.handles("affine_grid_generator")
+def affine_grid(i: Builder, self: SSAValue, size: Sequence[Any], align_corners: bool) -> SSAValue:
+    """result[n, h, w, k] = self[n, k, 0] · x[w] + self[n, k, 1] · y[h] + self[n, k, 2], x and y from -1 to 1; likewise
+    in three dimensions."""
+    a, (count, _, *spatial) = _Arithmetic(i, compute_type(i.element)), size
+    rank = len(spatial)
+    total: SSAValue | None = None
+    for place in range(rank + 1):
+        column = i.slice(self, 2, place, 1)
+        term = i.cast(i.reshape(column, (count, *[1] * rank, rank)), a.element)
+        if place < rank:
+            axis = rank - 1 - place
+            steps = _from_minus_one(a, as_expr(spatial[axis]), align_corners)
+            term = a("mul", term, i.reshape(steps, (1, *(spatial[b] if b == axis else 1 for b in range(rank)), 1)))
+        total = term if total is None else a("add", total, term)
+    assert total is not None
+    return i.cast(i.expand(total, (count, *spatial, rank)), i.element)
+
+
+def _from_minus_one(a: _Arithmetic, size: Expr, align_corners: bool) -> SSAValue:
+    """Places from -1 to 1: of the outermost elements' centres, or of their outer edges."""
+    place = a("mul", a.i.cast(iota(a.i, size), a.element), 2.0)
+    if align_corners:
+        steps = a("maximum", a.less_one(size), 1.0)
+        return a(
+            "mul",
+            a("sub", a("div", place, steps), 1.0),
+            a.i.cast(a.i.call("lt", a.number(1.0), a.number(size), element=i1), a.element),
+        )
+    return a("sub", a("div", a("add", place, 1.0), a.number(size)), 1.0)
 
 
 class _Sampler:

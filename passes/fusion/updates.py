@@ -10,12 +10,12 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.indexing import PutOp
+from dlcb.dialects.graph.indexing import Put
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import Layout, contiguous, dims_attr, tensor, type_of
 from dlcb.dialects.graph.view import CopyOp, InsertOp
 
-Writer = InsertOp | PutOp
+Writer = InsertOp | Put
 
 
 def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
@@ -59,7 +59,7 @@ def plan_updates(func: FuncOp) -> set[GraphOp]:
     block = func.body.block
     chosen = [value.owner for value in written_arguments(func) if isinstance(value.owner, GraphOp)]
     for op in block.ops:
-        if isinstance(op, PutOp) and op not in chosen:
+        if isinstance(op, Put) and op not in chosen:
             if not is_own_copy(op.operands[0]):
                 op.operands[0] = copy_before(op.operands[0], op)
             chosen.append(op)
@@ -92,7 +92,7 @@ def writers(value: SSAValue, argument: SSAValue) -> list[GraphOp] | None:
     it."""
     chain: list[GraphOp] = []
     while value is not argument:
-        if not isinstance(value, OpResult) or not isinstance(value.op, (InsertOp, PutOp)):
+        if not isinstance(value, OpResult) or not isinstance(value.op, (InsertOp, Put)):
             return None
         chain.append(value.op)
         value = value.op.operands[0]

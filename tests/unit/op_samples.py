@@ -30,6 +30,9 @@ DTYPE = {
     "f32": torch.float32,
     "f64": torch.float64,
     "i1": torch.bool,
+    "ui8": torch.uint8,
+    "i8": torch.int8,
+    "i16": torch.int16,
     "i32": torch.int32,
     "i64": torch.int64,
 }
@@ -173,8 +176,8 @@ def given(element: str, *dims: int | tuple[str, int], low: float = -3, high: flo
     uniform = torch.rand(sizes, generator=_generator, dtype=torch.float64) * (high - low) + low
     if element == "i1":
         uniform = uniform > (low + high) / 2
-    elif element.startswith("i"):
-        uniform = uniform.floor()
+    elif not DTYPE[element].is_floating_point:
+        uniform = uniform.floor().long()
     return Input(tuple(d if isinstance(d, int) else d[0] for d in dims), uniform.to(DTYPE[element]))
 
 
@@ -242,7 +245,17 @@ UNARY: dict[str, tuple[Callable[..., torch.Tensor], float, float]] = {
     "cos": (torch.cos, -3, 3),
     "tan": (torch.tan, -1.4, 1.4),
     "tanh": (torch.tanh, -3, 3),
+    "asin": (torch.asin, -1, 1),
+    "acos": (torch.acos, -1, 1),
+    "atan": (torch.atan, -3, 3),
+    "sinh": (torch.sinh, -3, 3),
+    "cosh": (torch.cosh, -3, 3),
+    "asinh": (torch.asinh, -3, 3),
+    "acosh": (torch.acosh, 1.1, 3),
+    "atanh": (torch.atanh, -0.9, 0.9),
     "erf": (torch.erf, -3, 3),
+    "erfc": (torch.erfc, -3, 3),
+    "lgamma": (torch.lgamma, 3, 9),
     "floor": (torch.floor, -3, 3),
     "ceil": (torch.ceil, -3, 3),
     "trunc": (torch.trunc, -3, 3),
@@ -273,6 +286,8 @@ BINARY: dict[str, tuple[Callable[..., torch.Tensor], str]] = {
     "mod": (torch.remainder, "fi"),
     "fmod": (torch.fmod, "fi"),
     "atan2": (torch.atan2, "f"),
+    "hypot": (torch.hypot, "f"),
+    "copysign": (torch.copysign, "f"),
     "maximum": (torch.maximum, "fi"),
     "minimum": (torch.minimum, "fi"),
 }
@@ -316,6 +331,16 @@ sample("add", [exactly("i32", [2**31 - 1, -(2**31)]), exactly("i32", [1, -1])], 
 for name_, f_ in (("and", torch.bitwise_and), ("or", torch.bitwise_or), ("xor", torch.bitwise_xor)):
     for element_, lhs_, rhs_ in (("i1", (N, 1, M), (3, 1)), ("i32", (13,), ()), ("i64", (2, 3), (2, 3))):
         sample(name_, [given(element_, *lhs_, low=-9, high=9), given(element_, *rhs_, low=-9, high=9)], f_)
+for name_, f_ in (("shl", torch.bitwise_left_shift), ("shr", torch.bitwise_right_shift)):
+    for element_ in ("ui8", "i8", "i16", "i32", "i64"):
+        sample(name_, [given(element_, 40, low=-100, high=100), given(element_, 40, low=-2, high=9)], f_)
+for element_ in ("f32", "f64", "f16"):
+    sample("fma", [given(element_, N, 3), given(element_, 3), given(element_, N, 1)], lambda a, b, c: a * b + c)
+for element_ in ("ui8", "i8", "i16"):
+    for name_, f_ in (("add", torch.add), ("sub", torch.sub), ("mul", torch.mul), ("maximum", torch.maximum)):
+        sample(name_, [given(element_, 50, low=-128, high=128), given(element_, 50, low=-128, high=128)], f_)
+    for name_ in ("neg", "abs", "sign"):
+        sample(name_, [given(element_, 50, low=-128, high=128)], getattr(torch, name_))
 for element_, dims_ in (("i1", (N, 3)), ("i32", (5,)), ("i64", ())):
     sample("not", [given(element_, *dims_, low=-9, high=9)], torch.bitwise_not)
 
@@ -488,6 +513,34 @@ for x_, low_, high_, value_ in (
     padded = lambda x, w=widths_, v=value_: F.pad(x, w, value=v)  # noqa: E731
     attributes_: Properties = {"low": dims_attr(low_), "high": dims_attr(high_), "value": number_attr(value_)}
     sample("pad", [x_], padded, note=f"{low_} {high_}", **attributes_)
+
+for x_, axis_, size_, step_, gap_ in (
+    (given("f32", 2, N), 1, 3, 2, 1),
+    (given("f16", M, 3), 0, 2, 1, 1),
+    (given("i64", 7), 0, 7, 3, 1),
+    (given("bf16", 2, N, 3), 1, 2, 3, 4),
+    (given("i1", 2, 3, 4), 2, 1, 2, 1),
+    (given("f64", 0, 5), 1, 2, 2, 2),
+):
+    numbers_ = {"axis": axis_, "size": size_, "step": step_, "dilation": gap_}
+    windows_ = lambda x, a=axis_, k=size_, s=step_, d=gap_: x.unfold(a, d * (k - 1) + 1, s)[..., ::d]  # noqa: E731
+    sample("unfold", [x_], windows_, note=str(numbers_), **{name: IntAttr(n) for name, n in numbers_.items()})
+refused(
+    "unfold", [given("f32", 3)], (5, 3),
+    axis=IntAttr(0), size=IntAttr(3), step=IntAttr(1), dilation=IntAttr(2),
+)  # fmt: skip
+
+for x_, offset_, first_, second_ in (
+    (given("f32", N, M), 0, 0, 1),
+    (given("f16", 3, N), 2, 0, 1),
+    (given("i64", 2, M, 4), -1, 1, 2),
+    (given("bf16", M, 2, N), 1, 2, 0),
+    (given("f64", 3, 2), 5, 0, 1),
+    (given("i1", 0, 4), -1, 0, 1),
+):
+    numbers_ = {"offset": offset_, "first": first_, "second": second_}
+    along_ = lambda x, o=offset_, a=first_, b=second_: torch.diagonal(x, o, a, b)  # noqa: E731
+    sample("diagonal", [x_], along_, note=str(numbers_), **{name: IntAttr(n) for name, n in numbers_.items()})
 
 for inputs_, axis_ in (
     ([given("f32", 2, 3), given("f32", 4, 3)], 0),
@@ -711,6 +764,23 @@ for element_, base_, axis_, indices_, src_ in (
     inputs_ = [given(element_, *base_), exactly("i64", indices_), given(element_, *src_)]
     sample("put", inputs_, put, note=f"axis {axis_}", axis=IntAttr(axis_))
 refused("put", [given("f32", 4, 3), exactly("i64", [0, 1]), given("f32", 2, 5)], (5, 3), axis=IntAttr(0))
+
+for element_, base_, axis_, indices_ in (
+    ("f32", (N, 3), 0, [[4, 0, -1], [6, 2, 1]]),
+    ("f16", (2, 5, 3), 1, [[[0, 1, 2], [-2, 0, 4]]]),
+    ("i64", (5,), 0, [3, -5]),
+    ("i1", (2, M), 1, [[3]]),
+    ("f64", (2, 3), 0, []),
+):
+    places_ = exactly("i64", indices_ or [[]])
+
+    def scattered(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor, axis: int = axis_) -> torch.Tensor:
+        return x.scatter(axis, i % x.shape[axis], s)
+
+    inputs_ = [given(element_, *base_), places_, given(element_, *map(size_of, places_.tensor.shape))]
+    sample("scatter", inputs_, scattered, note=f"axis {axis_}", axis=IntAttr(axis_))
+refused("scatter", [given("f32", 4, 3), exactly("i64", [[0, 1, 1, 0]]), given("f32", 1, 4)], (4, 3), axis=IntAttr(0))
+refused("scatter", [given("f32", 4, 3), exactly("i64", [[0, 1]]), given("f32", 2, 2)], (2, 1), axis=IntAttr(0))
 
 # --- contractions ---
 

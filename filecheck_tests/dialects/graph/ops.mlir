@@ -329,6 +329,27 @@ dlcb.graph.func @pool_position(%x: tensor<[2, 3, 8, 9], f32> input "x", %p: tens
 }
 // CHECK: %r0 = dlcb.graph.pool_position %x, %p {kernel = [3, 3], stride = [2, 2], padding = [1, 1], dilation = [1, 1]} : (tensor<[2, 3, 8, 9], f32>, tensor<[2, 3, 4, 5], f32>) -> tensor<[2, 3, 4, 5], i64>
 
+// CHECK-LABEL: dlcb.graph.func @unfold(
+dlcb.graph.func @unfold(%x: tensor<[2, n], f16> input "x") {
+  %r0 = dlcb.graph.unfold %x {axis = 1, dilation = 2, size = 3, step = 2} : (tensor<[2, n], f16>) -> tensor<[2, d0, 3], f16>
+  dlcb.graph.return
+}
+// CHECK: %r0 = dlcb.graph.unfold %x {axis = 1, dilation = 2, size = 3, step = 2} : (tensor<[2, n], f16>) -> tensor<[2, d0, 3], f16>
+
+// CHECK-LABEL: dlcb.graph.func @diagonal(
+dlcb.graph.func @diagonal(%x: tensor<[n, m, 4], f32> input "x") {
+  %r0 = dlcb.graph.diagonal %x {offset = -1, first = 0, second = 2} : (tensor<[n, m, 4], f32>) -> tensor<[m, d0], f32>
+  dlcb.graph.return
+}
+// CHECK: %r0 = dlcb.graph.diagonal %x {offset = -1, first = 0, second = 2} : (tensor<[n, m, 4], f32>) -> tensor<[m, d0], f32>
+
+// CHECK-LABEL: dlcb.graph.func @scatter(
+dlcb.graph.func @scatter(%x: tensor<[n, 4], f32> input "x", %i: tensor<[2, 3], i64> input "i", %s: tensor<[2, 3], f32> input "s") {
+  %r0 = dlcb.graph.scatter %x, %i, %s {axis = 0} : (tensor<[n, 4], f32>, tensor<[2, 3], i64>, tensor<[2, 3], f32>) -> tensor<[n, 4], f32>
+  dlcb.graph.return
+}
+// CHECK: %r0 = dlcb.graph.scatter %x, %i, %s {axis = 0} : (tensor<[n, 4], f32>, tensor<[2, 3], i64>, tensor<[2, 3], f32>) -> tensor<[n, 4], f32>
+
 // CHECK-LABEL: dlcb.graph.func @max_pool_1(
 dlcb.graph.func @max_pool_1(%x: tensor<[1, 2, h, 6], bf16> input "x") {
   %r0 = dlcb.graph.max_pool %x {kernel = [3, 2], stride = [2, 1], padding = [1, 1], dilation = [2, 1], ceil} : (tensor<[1, 2, h, 6], bf16>) -> tensor<[1, 2, d0, 7], bf16>
