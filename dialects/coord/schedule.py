@@ -115,6 +115,8 @@ class ScheduleAttr(ParametrizedAttribute):
             raise VerifyException(
                 f"schedule: a column of {self.items} items, vector = {self.vector}, expected 1 item or more, vector = 1"
             )
+        if self.row == "tile" and self.items < 1:
+            raise VerifyException(f"schedule: a tile of {self.items} items, expected 1 or more")
         if self.step is not None and self.row not in ("block", "column"):
             raise VerifyException(f"schedule: a step of row = {self.row}, expected block or column")
         if self.items % self.vector:

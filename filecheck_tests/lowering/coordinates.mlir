@@ -63,3 +63,32 @@ dlcb.graph.func @number(%x: tensor<[n], i64> input "x", %k: index int "k") {
   %r = dlcb.graph.mul %x, %s : (tensor<[n], i64>, tensor<[], i64>) -> tensor<[n], i64>
   dlcb.graph.return %r : !dlcb.graph.tensor<[n], i64>
 }
+
+// -----
+
+// A running extremum and where it was found: two scans of one row; the second needs the first.
+// CHECK: dlcb.coord.kernel @k0_cummax_last_position params [{{.*}}] outer [p0] row [p1]
+// CHECK: %[[X:.*]] = dlcb.coord.access
+// CHECK: %[[M:.*]] = dlcb.coord.scan "maximum" %[[X]] from 0xff800000 : f32 : f32
+// CHECK: dlcb.coord.scalar "eq" %[[X]], %[[M]] : (f32, f32) -> i1
+// CHECK: dlcb.coord.to_element
+// CHECK: dlcb.coord.scan "maximum" %{{.*}} from 0 : i64 : i64
+dlcb.graph.func @running(%x: tensor<[n, m], f32> input "x") {
+  %a = dlcb.graph.cummax %x {axis = 1} : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  %b = dlcb.graph.last_position %x, %a {axis = 1} : (tensor<[n, m], f32>, tensor<[n, m], f32>) -> tensor<[n, m], i64>
+  dlcb.graph.return %a, %b : !dlcb.graph.tensor<[n, m], f32>, !dlcb.graph.tensor<[n, m], i64>
+}
+
+// -----
+
+// An extremum and its position: two reductions of one row, which is read once.
+// CHECK: dlcb.coord.kernel @k0_amax_position params [{{.*}}] outer [p0] row [p1]
+// CHECK: %[[X:.*]] = dlcb.coord.access
+// CHECK-NOT: dlcb.coord.access
+// CHECK: dlcb.coord.reduce "maximum" %[[X]]
+// CHECK: dlcb.coord.reduce "minimum" %{{.*}} from 9223372036854775807 : i64 : i64
+dlcb.graph.func @largest(%x: tensor<[n, m], f32> input "x") {
+  %a = dlcb.graph.amax %x {axes = [1], keep} : (tensor<[n, m], f32>) -> tensor<[n, 1], f32>
+  %b = dlcb.graph.position %x, %a {axes = [1]} : (tensor<[n, m], f32>, tensor<[n, 1], f32>) -> tensor<[n], i64>
+  dlcb.graph.return %a, %b : !dlcb.graph.tensor<[n, 1], f32>, !dlcb.graph.tensor<[n], i64>
+}

@@ -54,3 +54,56 @@ dlcb.coord.kernel @sum params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buff
   %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
   dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
 }
+
+// -----
+
+// Threads of a column meet in shared memory, behind a barrier; how many they are the host program says.
+// CHECK: dlcb.cuda.kernel @columns_column4_v1(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>
+// CHECK-SAME: "value lanes 1"
+// CHECK-SAME: "value across 1"
+// CHECK: dlcb.cuda.shared : !dlcb.cuda.shared<f32, 256>
+// CHECK: dlcb.cuda.for {{.*}} unroll
+// CHECK: dlcb.cuda.barrier
+// CHECK-NOT: dlcb.cuda.shuffle_xor
+dlcb.coord.kernel @columns params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [#dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32>] {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// A step leaves its part's results in the workspace, the last one combines them and stores.
+// CHECK: dlcb.cuda.kernel @whole_blocklong_step0_v4_i64(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>, %w0: !dlcb.cuda.ptr<f32>
+// CHECK-SAME: dlcb.workspace = [f32]
+// CHECK: dlcb.cuda.load_vector
+// CHECK: dlcb.cuda.store %{{.*}}, %w0
+// CHECK: dlcb.cuda.kernel @whole_blocklong_step1_v1_i64(
+// CHECK: dlcb.cuda.load %w0
+// CHECK: dlcb.cuda.store %{{.*}}, %b1
+dlcb.coord.kernel @whole params [p0] outer [] row [p0] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%k) schedules [
+    #dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 0, stage = none, index = 64, step = 0>,
+    #dlcb.coord.schedule<row = block, threads = 256, vector = 1, items = 0, stage = none, index = 64, step = 1>] {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// A scan goes tile by tile; warps meet once a tile.
+// CHECK: dlcb.cuda.kernel @scan_tile4_v1
+// CHECK: dlcb.cuda.for {{.*}} uniform
+// CHECK-COUNT-5: dlcb.cuda.shuffle_xor
+// CHECK: dlcb.cuda.barrier
+// CHECK-NOT: dlcb.cuda.barrier
+// CHECK: dlcb.cuda.kernel @scan_block4_v1
+// CHECK-COUNT-5: dlcb.cuda.shuffle_xor
+// CHECK-NOT: dlcb.cuda.barrier
+// CHECK: dlcb.cuda.kernel @scan_walklong_v1
+// CHECK-NOT: dlcb.cuda.shuffle_xor
+dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [#dlcb.coord.schedule<row = tile, threads = 128, vector = 1, items = 4, stage = none, index = 32>, #dlcb.coord.schedule<row = block, threads = 32, vector = 1, items = 4, stage = none, index = 32>, #dlcb.coord.schedule<row = walk, threads = 128, vector = 1, items = 0, stage = none, index = 32>] {
+  %v = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}

@@ -34,3 +34,63 @@ dlcb.coord.kernel @rows params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buf
   %d = dlcb.coord.scalar "div" %v, %s : (f32, f32) -> f32
   dlcb.coord.store %d, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
 }
+
+// -----
+
+// Columns: a thread each for short ones, several for longer ones; steps over parts of long ones.
+// CHECK: dlcb.coord.kernel @columns
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = thread, threads = 128, vector = 1, items = 0, stage = none, index = 32>
+// CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64>
+// CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64, step = 0>
+// CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64, step = 1>]
+dlcb.coord.kernel @columns params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Where a whole row is stored, it is not cut.
+// CHECK: dlcb.coord.kernel @normalized
+// CHECK-NOT: step =
+dlcb.coord.kernel @normalized params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  %d = dlcb.coord.scalar "div" %v, %s : (f32, f32) -> f32
+  dlcb.coord.store %d, %o at <[1, p0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// More rows than blocks the device has at once: they are not cut; nor are short ones.
+// CHECK: dlcb.coord.kernel @many
+// CHECK-NOT: step =
+dlcb.coord.kernel @many params [p0] outer [512] row [p0] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[p0, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel @short
+// CHECK-NOT: step =
+dlcb.coord.kernel @short params [p0] outer [p0] row [1000] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1000, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Rows that are scanned: a warp for short ones, tile by tile else.
+// CHECK: dlcb.coord.kernel @scan
+// CHECK-SAME: row = block, threads = 32, vector = 1, items = 4
+// CHECK-SAME: row = tile, threads = 256, vector = 4, items = 4
+// CHECK-SAME: row = tile, threads = 256, vector = 1, items = 4, stage = none, index = 64
+dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}

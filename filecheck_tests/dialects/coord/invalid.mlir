@@ -18,7 +18,7 @@ dlcb.coord.kernel @k params [n] outer [n] row [4] (%x: !dlcb.coord.buffer<f32>) 
 
 // -----
 
-// CHECK: buffer: element type index is none of f16, bf16, f32, f64, i1, i32, i64
+// CHECK: buffer: element type index is none of f16, bf16, f32, f64, i1, ui8, i8, i16, i32, i64
 dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<index>) at (%i) {
 }
 
@@ -114,4 +114,33 @@ dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) a
 // CHECK: schedule: expected the fields row, threads, vector, items, stage, index in this order
 dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i)
     schedules [#dlcb.coord.schedule<threads = 32, row = none>] {
+}
+
+// -----
+
+// CHECK: schedule: a column of 0 items, vector = 1, expected 1 item or more, vector = 1
+dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: schedule: a step of row = warp, expected block or column
+dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = warp, threads = 256, vector = 1, items = 0, stage = none, index = 32, step = 0>] {
+}
+
+// -----
+
+// CHECK: schedule: a tile of 0 items, expected 1 or more
+dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = tile, threads = 256, vector = 1, items = 0, stage = none, index = 32>] {
+}
+
+// -----
+
+// CHECK: dlcb.coord.scan: the row has 2 axes, expected one
+dlcb.coord.kernel @k params [n] outer [] row [n, n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[n, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
 }

@@ -1,11 +1,12 @@
 // RUN: dlcb-opt %s | dlcb-opt - | filecheck %s
 
 // A row kernel: what is row-varying, a reduction makes row-invariant.
-// CHECK: dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>, #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>] {
+// CHECK: dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>, #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>, #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>] {
 dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1]
     (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [
       #dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>,
-      #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>
+      #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>,
+      #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>
     ] {
   // CHECK-NEXT: %v = dlcb.coord.access %x at <[s, 1]> : !dlcb.coord.buffer<f32> -> f32
   %v = dlcb.coord.access %x at <[s, 1]> : !dlcb.coord.buffer<f32> -> f32
@@ -66,4 +67,21 @@ dlcb.coord.kernel @window params [n, m] outer [n, 2] row []
 // Neither buffers nor coordinates.
 // CHECK: dlcb.coord.kernel @nothing params [] outer [] row [] () at () {
 dlcb.coord.kernel @nothing params [] outer [] row [] () at () {
+}
+
+// A scan leaves a row-varying value; so a row may be scanned, reduced, and scanned again.
+// CHECK: dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f64>) at (%i, %k) schedules [#dlcb.coord.schedule<row = tile, threads = 256, vector = 4, items = 4, stage = none, index = 32>, #dlcb.coord.schedule<row = walk, threads = 128, vector = 1, items = 0, stage = none, index = 64>] {
+dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1]
+    (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f64>) at (%i, %k) schedules [
+      #dlcb.coord.schedule<row = tile, threads = 256, vector = 4, items = 4, stage = none, index = 32>,
+      #dlcb.coord.schedule<row = walk, threads = 128, vector = 1, items = 0, stage = none, index = 64>
+    ] {
+  %v = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %w = dlcb.coord.scalar "cast" %v : (f32) -> f64
+  // CHECK: %s = dlcb.coord.scan "add" %w from 0.000000e+00 : f64 : f64
+  %s = dlcb.coord.scan "add" %w from 0.0 : f64 : f64
+  // CHECK-NEXT: %m = dlcb.coord.reduce "maximum" %s from 0.000000e+00 : f64 : f64
+  %m = dlcb.coord.reduce "maximum" %s from 0.0 : f64 : f64
+  %d = dlcb.coord.scalar "div" %s, %m : (f64, f64) -> f64
+  dlcb.coord.store %d, %o at <[p1, 1]> : f64, !dlcb.coord.buffer<f64>
 }

@@ -35,7 +35,7 @@ dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.pt
 
 // -----
 
-// CHECK: dlcb.cuda.ptr: element type index is none of f16, bf16, f32, f64, i1, i32, i64
+// CHECK: dlcb.cuda.ptr: element type index is none of f16, bf16, f32, f64, i1, ui8, i8, i16, i32, i64
 dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<index>) threads 64 {
   
 }

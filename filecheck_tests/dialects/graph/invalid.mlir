@@ -72,6 +72,38 @@ dlcb.graph.func @main(%x: tensor<[0, 3], f32> input "x") {
 
 // -----
 
+// CHECK: position: ?: nothing to reduce: 0 and 0
+dlcb.graph.func @main(%x: tensor<[3, 0], f32> input "x", %w: tensor<[3, 1], f32> input "w") {
+  %r = dlcb.graph.position %x, %w {axes = [1]} : (tensor<[3, 0], f32>, tensor<[3, 1], f32>) -> tensor<[3], i64>
+  dlcb.graph.return
+}
+
+// -----
+
+// CHECK: position: ?: sizes of what is looked for: 4 and 3
+dlcb.graph.func @main(%x: tensor<[3, 2], f32> input "x", %w: tensor<[4, 1], f32> input "w") {
+  %r = dlcb.graph.position %x, %w {axes = [1]} : (tensor<[3, 2], f32>, tensor<[4, 1], f32>) -> tensor<[3], i64>
+  dlcb.graph.return
+}
+
+// -----
+
+// CHECK: last_position: ?: sizes of x and of the running value: 2 and 3
+dlcb.graph.func @main(%x: tensor<[3], f32> input "x", %y: tensor<[2], f32> input "y") {
+  %r = dlcb.graph.last_position %x, %y {axis = 0} : (tensor<[3], f32>, tensor<[2], f32>) -> tensor<[3], i64>
+  dlcb.graph.return
+}
+
+// -----
+
+// CHECK: dlcb.graph.cumsum: axis 2 of a tensor of 2 dims
+dlcb.graph.func @main(%x: tensor<[3, 2], f32> input "x") {
+  %r = dlcb.graph.cumsum %x {axis = 2} : (tensor<[3, 2], f32>) -> tensor<[3, 2], f32>
+  dlcb.graph.return
+}
+
+// -----
+
 // CHECK: max_pool: ?: the window is larger than the input: 5 and 3
 dlcb.graph.func @main(%x: tensor<[1, 2, 3], f32> input "x") {
   %r = dlcb.graph.max_pool %x {kernel = [5], stride = [1], padding = [0], dilation = [1]} : (tensor<[1, 2, 3], f32>) -> tensor<[1, 2, 0], f32>
@@ -207,8 +239,8 @@ dlcb.graph.func @main(%x: tensor<[2, -1], f32> input "x") {
 
 // -----
 
-// CHECK: tensor: element type i8 is none of f16, bf16, f32, f64, i1, i32, i64
-dlcb.graph.func @main(%x: tensor<[2], i8> input "x") {
+// CHECK: tensor: element type i4 is none of f16, bf16, f32, f64, i1, ui8, i8, i16, i32, i64
+dlcb.graph.func @main(%x: tensor<[2], i4> input "x") {
   dlcb.graph.return
 }
 

@@ -77,7 +77,7 @@ dlcb.host.program @p() {
 
 // -----
 
-// CHECK: expected an element type, one of f16, bf16, f32, f64, i1, i32, i64; got f8
+// CHECK: expected an element type, one of f16, bf16, f32, f64, i1, ui8, i8, i16, i32, i64; got f8
 dlcb.host.program @p() {
   %o = dlcb.host.output [] strides [] : f8
   dlcb.host.return (%o)
