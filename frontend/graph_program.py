@@ -268,4 +268,4 @@ def _is_float(node: torch.fx.Node, example: torch.Tensor) -> bool:
 def _dims(example: Any) -> tuple[str | None, ...]:
     """A name for each size that may vary; equal names are equal sizes."""
     sizes = example.shape if isinstance(example, torch.Tensor) else (example,)
-    return tuple(str(size) if isinstance(size, torch.SymInt) else None for size in sizes)
+    return tuple(private.symbolic_name(size) for size in sizes)

@@ -24,7 +24,7 @@ from dlcb.errors import DlcbError, InternalError, UnsupportedError
 from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, scans, statistics, views
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
-from dlcb.frontend.records import Captured, Input, Operands, Record, Value, device_of
+from dlcb.frontend.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
 from dlcb.frontend.placing import place_results, weight_layout
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.collection import without_collection
@@ -87,6 +87,14 @@ class Survey:
     """What the symbols of `Captured.result_dims` are."""
     system: System
 
+    @property
+    def reasons(self) -> str:
+        """Why the program is not wholly native."""
+        first, *others = dict.fromkeys([*self.foreign, *self.left_out.values()])
+        if not others:
+            return first
+        return "\n  ".join([f"{len(others) + 1} operations are not supported:", first, *others])
+
 
 @without_collection()
 def import_captured(captured: Captured, known: Mapping[str, Expr] | None = None) -> Imported:
@@ -94,7 +102,7 @@ def import_captured(captured: Captured, known: Mapping[str, Expr] | None = None)
     operation that has no handler."""
     found = _attempt(captured, known or {})
     if isinstance(found, Survey):
-        raise UnsupportedError(_every([*found.foreign, *found.left_out.values()]))
+        raise UnsupportedError(found.reasons)
     return found
 
 
@@ -121,24 +129,6 @@ class _Unmade(Exception):
     def __init__(self, record: Record, why: str) -> None:
         super().__init__(why)
         self.record = record
-
-
-def value_name(value: Value) -> str:
-    """The name of a tensor that one part of a program makes and another takes."""
-    return f"v{value.id}"
-
-
-def _every(reasons: list[str]) -> str:
-    first, *others = dict.fromkeys(reasons)
-    return first if not others else "\n  ".join([f"{len(others) + 1} operations are not supported:", first, *others])
-
-
-def _takes(handler: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    try:
-        signature(handler).bind(None, *args, **kwargs)
-    except TypeError:
-        return False
-    return True
 
 
 class _Importer:
@@ -236,7 +226,10 @@ class _Importer:
                 self._builder.at_least[symbol] = 0
             self._add_argument(value_name(value), "input", symbols, value)
             for name, dim in self._dims.get(value, ()):
-                self._sizes[name] = sym(symbols[dim])
+                if dim == ELEMENT:
+                    self._add_symbol(name, Source.integer(value_name(value)), self._captured.traced[name])
+                else:
+                    self._sizes[name] = sym(symbols[dim])
 
     # Records
 

@@ -10,6 +10,7 @@ import torch
 
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.data_dependent import MASKS, put_where, take_where
 from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
 from dlcb.frontend.trace import Handler, Trace
@@ -18,7 +19,6 @@ from dlcb.frontend.tracked import pinned, traced
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-_MASKS = (torch.bool, torch.uint8)
 
 
 def select(trace: Trace, source: torch.Tensor, dim: int, index: int) -> torch.Tensor:
@@ -61,7 +61,7 @@ def _index_item(trace: Trace, item: Any) -> Any:
 def _dims_taken(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    return item.dim() if isinstance(item, torch.Tensor) and item.dtype in _MASKS else 1
+    return item.dim() if isinstance(item, torch.Tensor) and item.dtype in MASKS else 1
 
 
 def _basic(trace: Trace, source: torch.Tensor, items: list[Any]) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
@@ -100,8 +100,8 @@ def _getitem(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
 
 def take_at(trace: Trace, view: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
     """The elements of a tensor at index tensors, one a dim."""
-    if any(index is not None and index.dtype in _MASKS for index in indices):
-        raise UnsupportedError(f"indexing with a mask: {source_line()}: the size of the result depends on elements")
+    if any(index is not None and index.dtype in MASKS for index in indices):
+        return take_where(trace, view, tuple(indices))
     return trace.perform("index", _indexed, (view, tuple(indices)), {})
 
 
@@ -126,10 +126,10 @@ def put_at(
     trace: Trace, view: torch.Tensor, indices: list[torch.Tensor | None], value: Any, accumulate: bool = False
 ) -> torch.Tensor:
     """The tensor with new elements at index tensors, one a dim, or where a mask holds."""
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype in _MASKS and not accumulate:
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype in MASKS and not accumulate:
         return _put_where(trace, view, indices[0], value)
-    if any(index is not None and index.dtype in _MASKS for index in indices):
-        raise UnsupportedError(f"writing to a mask among other indices: {source_line()}")
+    if any(index is not None and index.dtype in MASKS for index in indices):
+        return put_where(trace, view, tuple(indices), value)
     if not isinstance(value, torch.Tensor):
         value = trace.perform("scalar_tensor", torch.scalar_tensor, (value,), {"dtype": view.dtype})
     elif value.dtype != view.dtype:
@@ -155,7 +155,7 @@ def _write(trace: Trace, view: torch.Tensor, value: Any) -> None:
 
 def _put_where(trace: Trace, view: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor) and value.dim() > 0:
-        raise UnsupportedError(f"writing several elements to a mask: {source_line()}: how many depends on elements")
+        return put_where(trace, view, (mask,), value)
     for _ in range(view.dim() - mask.dim()):
         mask = trace.perform("unsqueeze", torch.unsqueeze, (mask, -1), {})
     return trace.perform("masked_fill", torch.masked_fill, (view, mask, value), {})

@@ -96,16 +96,6 @@ RESHAPING_IN_PLACE = frozenset(
 )  # fmt: skip
 """In-place forms that change more than elements."""
 
-SYNCHRONIZING = frozenset(
-    {
-        "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
-        "is_nonzero", "nonzero", "nonzero_static", "argwhere", "unique", "_unique", "_unique2", "unique_dim",
-        "unique_consecutive", "masked_select", "equal", "allclose", "bincount", "_local_scalar_dense",
-        "__contains__", "__dlpack__",
-    }
-)  # fmt: skip
-"""The result or its size depends on elements: the host would have to wait for the device."""
-
 RANDOM = frozenset(
     {
         "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli",

@@ -134,7 +134,8 @@ class Captured:
     traced: dict[str, int]
     """The traced value of every symbol."""
     result_dims: dict[str, tuple[Value, int]]
-    """Symbols that stand for a size of a result: `%12_1` is size 1 of value 12."""
+    """Symbols that stand for a size of a result: `%12_1` is size 1 of value 12. With `ELEMENT` as the dim, for the
+    element of a tensor of rank 0."""
     in_spec: TreeSpec
     out_spec: TreeSpec
     notes: list[str]
@@ -157,6 +158,19 @@ class Captured:
                 *(f"pin {p.symbol} = {p.value}  # {p.reason}" for p in self.pins),
             ]
         )
+
+
+ELEMENT = -1
+"""In place of a dim in `Captured.result_dims`."""
+
+
+def value_name(value: Value) -> str:
+    """The name of a tensor that one part of a program makes and another takes."""
+    return f"v{value.id}"
+
+
+def element_symbol(value: Value) -> str:
+    return f"{value_name(value)}_element"
 
 
 def result_dim_symbol(value: Value, dim: int) -> str:

@@ -2,20 +2,41 @@
 
 Sizes of the trace are primes, pairwise different, at least 2, in the order of the example's sizes, and no number that
 the model itself has: so no relation between sizes holds by accident. Where the model refuses them, dims that are equal
-in the example share a size, or sizes are multiples of the example's; where it still refuses, single dims keep the
-example's size.
+in the example share a size, or sizes are multiples of the example's, or differ from it by multiples of a power of two;
+where it still refuses, single dims keep the example's size.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from types import CodeType
 from typing import Any, cast
 
 import torch
 
 _SMALLEST = 11
+_PERIOD = 64
+
+
+class Spread(Enum):
+    """Which sizes are made of primes."""
+
+    PRIMES = auto()
+    MULTIPLES = auto()
+    """Of the example's size: for a model that divides a size."""
+    CONGRUENT = auto()
+    """To the example's size: for a model that halves a size again and again, and asks if it is even."""
+
+    def size(self, example: int, prime: int) -> int:
+        match self:
+            case Spread.PRIMES:
+                return prime
+            case Spread.MULTIPLES:
+                return max(1, example) * prime
+            case Spread.CONGRUENT:
+                return example + _PERIOD * prime
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +53,7 @@ class Choice:
 
     groups: tuple[frozenset[str], ...] = ()
     """Symbols that share a size."""
-    multiples: bool = False
-    """Multiples of the example's sizes, not primes: for a model that divides a size."""
+    spread: Spread = Spread.PRIMES
 
 
 def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice, taken: set[int]) -> Plan:
@@ -45,16 +65,16 @@ def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice
     start = _SMALLEST
     for name in sorted(example, key=example.__getitem__):
         if name not in values:
-            factor = max(1, example[name]) if choice.multiples else 1
-            start = max(start, 1 if choice.multiples else example[name])
-            prime = next(p for p in _primes_from(start) if p * factor not in used)
+            start = max(start, example[name] if choice.spread is Spread.PRIMES else 1)
+            sizes = ((p, choice.spread.size(example[name], p)) for p in primes_from(start))
+            prime, size = next((p, size) for p, size in sizes if size not in used)
             start = prime + 1
-            used.add(prime * factor)
-            values |= dict.fromkeys(group_of.get(name, {name}) - kept, prime * factor)
+            used.add(size)
+            values |= dict.fromkeys(group_of.get(name, {name}) - kept, size)
     return Plan(values, kept)
 
 
-def _primes_from(start: int) -> Iterator[int]:
+def primes_from(start: int) -> Iterator[int]:
     n = start
     while True:
         if all(n % d for d in range(2, int(n**0.5) + 1)):

@@ -8,7 +8,9 @@ from typing import Any, cast
 import torch
 
 from dlcb.errors import UnsupportedError
+from dlcb.frontend import data_dependent
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.data_dependent import DATA_DEPENDENT
 from dlcb.frontend.indexing import INDEXING
 from dlcb.frontend.layouts import tracked_strides
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
@@ -89,6 +91,11 @@ def _convert(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if result.dtype != source.dtype:
         return trace.perform("to", torch.Tensor.to, (source, result.dtype), layout)
     return trace.perform("clone", torch.clone, (source,), layout)
+
+
+def _getter_of(function: Function) -> Handler:
+    """An attribute that is another tensor."""
+    return lambda trace, _, args, kwargs: trace.perform(function.__name__, function, args, {})
 
 
 def _alias(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
@@ -268,7 +275,7 @@ _RANDOMLY = "random numbers; call .eval() where they come from dropout"
 def _where(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """The method has the condition second: `x.where(condition, other)`."""
     if _has_one_argument(args, kwargs):
-        raise UnsupportedError(f"where: {source_line()}: the number of its results depends on elements")
+        return data_dependent.where(trace, func, args, kwargs)
     if func is torch.Tensor.where:
         source, *rest = args
         condition = kwargs.pop("condition") if not rest else rest.pop(0)
@@ -315,10 +322,18 @@ def make_handlers() -> Handlers:
         **dict.fromkeys(CONVERSIONS, _convert),
         **dict.fromkeys(ALIASING, _alias),
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),
+        **DATA_DEPENDENT,
         **INDEXING,
         **PERMUTES,
         **PARTLY_EAGER,
         **SYM_FUNCTIONS,
     }
-    getters: dict[str, Handler] = {"shape": _shape, "nbytes": _nbytes, "data": _alias, **PERMUTE_GETTERS}
+    getters: dict[str, Handler] = {
+        "shape": _shape,
+        "nbytes": _nbytes,
+        "data": _alias,
+        "real": _getter_of(torch.real),
+        "imag": _getter_of(torch.imag),
+        **PERMUTE_GETTERS,
+    }
     return Handlers(special, getters, _inplace, _out, _random, overload_handler)

@@ -233,6 +233,13 @@ def example_of(node: torch.fx.Node) -> Any:
     return node.meta.get("val", node.meta.get("example_value"))
 
 
+def symbolic_name(size: Any) -> str | None:
+    """What torch's compiler calls a size; None where it knows the number."""
+    if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
+        return None
+    return str(size.node.expr)
+
+
 def is_static_input(node: torch.fx.Node) -> bool:
     """Whether an input of Dynamo's graph is a parameter or buffer."""
     return "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {})

@@ -16,16 +16,20 @@ from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.functionalize import Memory, State, Step, Storage
-from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, SYNCHRONIZING, aten_name
-from dlcb.frontend.records import Operands, Record, Value, Weight, result_dim_symbol
+from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
+from dlcb.frontend.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
+from dlcb.frontend.sizes import primes_from
 from dlcb.frontend.source import source_line
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
 from dlcb.frontend.tracker import Comparison, Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid", "sym_max", "sym_min", "sym_int", "sym_float"})
+_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid", "unique", "unique_consecutive", "sym_max", "sym_min", "sym_int", "sym_float"})
 """Functions written in Python that are not run again but treated as if they were C functions."""
+
+_SMALLEST_FRESH_SIZE = 1009
+"""Sizes that depend on elements are larger than those of inputs."""
 
 _PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})
 
@@ -58,6 +62,7 @@ class Trace(private.TorchFunctionMode):
         self._storages: dict[int, Storage] = {}
         self._values = 0
         self._running: list[Any] = []
+        self._fresh_sizes = primes_from(_SMALLEST_FRESH_SIZE)
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -86,8 +91,10 @@ class Trace(private.TorchFunctionMode):
         kwargs: dict[str, Any],
         why_eager: str = "",
         ordered: bool = False,
+        stand_in: Callable[..., Any] | None = None,
     ) -> Any:
-        """Run a C function on the fakes and record it under this name. `why_eager`, `ordered`: see `Record`."""
+        """Run a C function on the fakes and record it under this name. `why_eager`, `ordered`: see `Record`; `stand_in`
+        makes the results where the function can't run on fakes."""
         self.line = source_line()
         if private.is_any_autocast_enabled():
             raise UnsupportedError(
@@ -97,7 +104,7 @@ class Trace(private.TorchFunctionMode):
         kwargs = {key: self.fake(value) for key, value in kwargs.items()}
         record = self._record(name, func, args, kwargs)
         record.why_eager, record.ordered = why_eager, ordered
-        result = func(*args, **kwargs)
+        result = (stand_in or func)(*args, **kwargs)
         self._bind(record, result, args)
         return result
 
@@ -212,6 +219,17 @@ class Trace(private.TorchFunctionMode):
         self.result_dims[name] = (value, dim)
         return symbol(self.tracker, name, size)
 
+    def fresh_size(self) -> int:
+        """A size of the trace that depends on elements."""
+        return next(self._fresh_sizes)
+
+    def element(self, tensor: torch.Tensor) -> int:
+        """The one element of an integer tensor as a tracked int."""
+        value = self.state(tensor).value
+        name = element_symbol(value)
+        self.result_dims[name] = (value, ELEMENT)
+        return symbol(self.tracker, name, self.fresh_size(), is_size=False)
+
     # Results
 
     def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...]) -> None:
@@ -298,8 +316,6 @@ class Handlers:
     def _named(self, name: str) -> Handler:
         if name in self._special:
             return self._special[name]
-        if name in SYNCHRONIZING:
-            return _refuse_synchronizing
         if name.rstrip("_") in RANDOM:
             return self._random
         if name.endswith("_") and not name.startswith("__"):
@@ -318,10 +334,3 @@ class Handlers:
 def ask(trace: Trace, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A question about a tensor whose answer needs no record."""
     return func(*args, **kwargs)
-
-
-def _refuse_synchronizing(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise UnsupportedError(
-        f"{func.__name__}: {source_line()}: Python would wait for elements of a tensor; DLCB compiles programs whose"
-        " sizes and branches do not depend on elements"
-    )

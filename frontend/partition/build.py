@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 from dlcb.dialects.shape.expr import Expr, evaluate, sym
+from dlcb.errors import UnsupportedError
 from dlcb.frontend.build import TORCH_RANGE, Built, Options, build
 from dlcb.frontend.importer import Imported, Result, Survey, import_captured, import_or_survey
 from dlcb.frontend.partition.programs import RegionPrograms
@@ -22,7 +23,9 @@ def build_captured(captured: Captured, name: str, options: Options, fullgraph: b
     """The program ready to run, and where each of its outputs is among its results. With `fullgraph` an operation that
     DLCB does not compile is an error."""
     began = time.perf_counter()
-    found = import_captured(captured) if fullgraph else import_or_survey(captured)
+    found = import_or_survey(captured)
+    if fullgraph and isinstance(found, Survey):
+        raise UnsupportedError(f"{found.reasons}\nfullgraph=False lets eager run what is not compiled")
     seconds = {"import": time.perf_counter() - began}
     if isinstance(found, Imported):
         built, results = build(found, name, options), found.results

@@ -9,9 +9,9 @@ from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.eager import expressions_of, values_of
-from dlcb.frontend.importer import Survey, value_name
+from dlcb.frontend.importer import Survey
 from dlcb.frontend.partition.regions import Region, Sizes
-from dlcb.frontend.records import Alias, Captured, Input, Value
+from dlcb.frontend.records import ELEMENT, Alias, Captured, Input, Value, value_name
 from dlcb.frontend.tracker import Check
 
 
@@ -74,9 +74,7 @@ class RegionPrograms:
         for name in expr.free:
             if name in known:
                 yield from known[name].free
-            elif name in self._captured.result_dims:
-                continue
-            else:
+            elif self._captured.result_dims.get(name, (None, ELEMENT))[1] == ELEMENT:
                 yield name
 
     def _free_of(self, check: Check) -> frozenset[str]:

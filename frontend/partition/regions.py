@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlcb.dialects.shape.expr import Expr, substitute
+from dlcb.errors import UnsupportedError
 from dlcb.frontend.eager import expressions_of, values_of
-from dlcb.frontend.importer import Survey, value_name
-from dlcb.frontend.records import Captured, Record, Update, Value
+from dlcb.frontend.importer import Survey
+from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
 
 CHEAP = frozenset(
     {
@@ -72,12 +73,9 @@ class Sizes:
 
     def __init__(self, captured: Captured, survey: Survey) -> None:
         self._survey = survey
-        self._eager = {
-            f"{value_name(value)}_{dim}": value
-            for place in survey.left_out
-            for value in captured.records[place].results
-            for dim in range(len(value.shape))
-        }
+        made = [value for place in survey.left_out for value in captured.records[place].results]
+        self._eager = {f"{value_name(value)}_{dim}": value for value in made for dim in range(len(value.shape))}
+        self._eager |= {element_symbol(value): value for value in made}
 
     def expanded(self, expr: Expr) -> Expr:
         """Over sizes of inputs and of eager results alone."""
@@ -88,8 +86,12 @@ class Sizes:
 
 
 def split(captured: Captured, survey: Survey) -> Split:
+    """Raises `UnsupportedError` where Python branched on what eager operations make."""
     left = {captured.records[place]: reason for place, reason in survey.left_out.items()}
     sizes = Sizes(captured, survey)
+    for check in captured.checks:
+        if any(True for side in (check.lhs, check.rhs) for _ in sizes.sources(side)):
+            raise UnsupportedError(f"{check.text}: the program's way depends on elements of tensors")
     while True:
         found = _Phases(captured, left, sizes)
         small = [region for region in found.regions if not _is_worth(region)]

@@ -12,9 +12,8 @@ from torch import Tensor
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import UserError
 from dlcb.frontend.eager import Environment, call
-from dlcb.frontend.importer import value_name
 from dlcb.frontend.partition.regions import Region
-from dlcb.frontend.records import Captured, Record, Update, Value
+from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
 from dlcb.frontend.tracker import Ratio
 from dlcb.runtime.compiled import Program
 
@@ -24,6 +23,9 @@ class Sizes(dict[str, int]):
 
     def __init__(self, expanded: Mapping[str, Expr]) -> None:
         self._expanded = expanded
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._expanded
 
     def __missing__(self, name: str) -> int:
         value = self[name] = evaluate(self._expanded[name], self)
@@ -65,6 +67,9 @@ class EagerStep:
         for value in self.record.results:
             for dim, size in enumerate(environment.values[value].shape):
                 environment.sizes[f"{value_name(value)}_{dim}"] = size
+        if self.record.op == "item":
+            (element,) = self.record.results
+            environment.sizes[element_symbol(element)] = int(environment.values[element])
 
 
 def _bind(record: Record, environment: Environment) -> None:

@@ -254,11 +254,6 @@ def test_dynamic_names_say_what_varies() -> None:
     [
         (lambda x: x * x.sum().item(), "item: test_capture_programs.py"),
         (lambda x: x if x.sum() > 0 else -x, "__bool__: test_capture_programs.py"),
-        (lambda x: x[x > 0], "indexing with a mask: test_capture_programs.py"),
-        (lambda x: x.nonzero(), "nonzero: test_capture_programs.py"),
-        (lambda x: torch.where(x > 0), "where: test_capture_programs.py"),
-        (lambda x: x + torch.rand(3), "rand: test_capture_programs.py"),
-        (lambda x: F.dropout(x), "dropout: test_capture_programs.py"),
         (lambda x: x.unsqueeze_(0), "unsqueeze_: test_capture_programs.py"),
         (lambda x: x.expand(2, 3, 3).add_(1), "test_capture_programs.py"),
         (lambda x: {x}, "returns a set"),
@@ -267,6 +262,26 @@ def test_dynamic_names_say_what_varies() -> None:
 def test_what_cannot_be_traced_is_named_with_its_line(program: Callable[..., Any], message: str) -> None:
     with pytest.raises(UnsupportedError, match=message.replace("(", r"\(")):
         capture(program, (rand(3, 3),))
+
+
+@pytest.mark.parametrize(
+    ("program", "op", "why"),
+    [
+        (lambda x: x[x > 0], "index", "depends on elements"),
+        (lambda x: x.nonzero(), "nonzero", "depends on elements"),
+        (lambda x: torch.where(x > 0), "where", "depends on elements"),
+        (lambda x: x.masked_select(x > 0), "masked_select", "depends on elements"),
+        (lambda x: x.unique(return_counts=True), "unique", "depends on elements"),
+        (lambda x: x.long().sum().item() + x, "item", "reads an element"),
+        (lambda x: x + torch.rand(3), "rand", "random numbers"),
+        (lambda x: F.dropout(x), "dropout", "random numbers"),
+        (lambda x: x.clone().normal_(), "normal", "random numbers"),
+    ],
+)
+def test_what_only_eager_can_do_is_recorded_with_the_reason(program: Callable[..., Any], op: str, why: str) -> None:
+    (record,) = [r for r in capture(program, (rand(3, 3),)).records if r.why_eager]
+    assert record.op == op
+    assert why in record.why_eager
 
 
 def test_an_example_that_fails_is_the_users_error() -> None:

@@ -79,12 +79,10 @@ def test_checks_name_the_line_that_asked() -> None:
 
 
 def test_an_operation_without_a_handler_is_named_with_its_line() -> None:
-    with pytest.raises(UnsupportedError, match=r"cumprod: test_importer_programs.py:\d+: "):
-        imported(lambda x: x.cumprod(0), rand(3))
-    with pytest.raises(UnsupportedError, match=r"max: test_importer_programs.py:\d+: .*result 1"):
-        imported(lambda x: x.max(0)[1] + 1, rand(3, 2))
-    with pytest.raises(UnsupportedError, match="int8"):
-        imported(lambda x: x, torch.zeros(2, dtype=torch.int8))
+    with pytest.raises(UnsupportedError, match=r"sort: test_importer_programs.py:\d+: "):
+        imported(lambda x: x.sort(0)[0], rand(3))
+    with pytest.raises(UnsupportedError, match="argument x: a tensor of complex64; DLCB has float16"):
+        imported(lambda x: x, torch.zeros(2, dtype=torch.complex64))
 
 
 def test_sizes_of_operands_that_differ_are_the_users_error() -> None:
