@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-Shape = tuple[int, ...]
+from dlcb.benchmarks import transformer_models, vision_models
+from dlcb.benchmarks.case import Case, Shape, images, seeded
 
-
-@dataclass(frozen=True)
-class Case:
-    """`build()` makes the model; `inputs(shape, dtype)` its keyword arguments; `example` is the shape to compile
-    with."""
-
-    name: str
-    build: Callable[[], nn.Module]
-    inputs: Callable[[Shape, torch.dtype], dict[str, Any]]
-    example: Shape
-    shapes: tuple[Shape, ...]
+__all__ = ["REAL", "SMALL", "Case", "Shape"]
 
 
 class Block(nn.Module):
@@ -76,84 +65,15 @@ class ResNet(nn.Module):
         return self.classifier(torch.flatten(self.pool(x), 1))
 
 
-def with_statistics(model: nn.Module) -> nn.Module:
-    """Give batch norms the statistics of a trained network, not 0 and 1."""
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.normal_(module.running_mean, 0, 0.2)  # pyright: ignore[reportArgumentType]
-            nn.init.uniform_(module.running_var, 0.5, 1.5)  # pyright: ignore[reportArgumentType]
-            nn.init.uniform_(module.weight, 0.5, 1.5)
-            nn.init.normal_(module.bias, 0, 0.1)
-    return model.eval()
-
-
-def seeded(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-    def make() -> nn.Module:
-        torch.manual_seed(7)
-        return with_statistics(build())
-
-    return make
-
-
-def images(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
-    n, h, w = shape
-    return {"x": torch.randn(n, 3, h, w, dtype=dtype)}
-
-
 def resnet(name: str, blocks: tuple[int, int, int, int], bottleneck: bool, real: bool) -> Case:
     width, classes = (64, 1000) if real else (8, 61)
     if real:
         shapes = tuple((n, s, s) for s in (224, 160) for n in (1, 4, 8, 16, 32))
-        return Case(name, seeded(lambda: ResNet(blocks, bottleneck, width, classes)), images, (2, 224, 224), shapes)
+        return Case(
+            name, seeded(lambda: ResNet(blocks, bottleneck, width, classes)), images("x"), (2, 224, 224), shapes
+        )
     shapes = ((1, 32, 32), (2, 33, 47), (3, 64, 32), (5, 40, 56), (0, 32, 32), (1, 37, 32), (7, 32, 35), (4, 48, 48))
-    return Case(name, seeded(lambda: ResNet(blocks, bottleneck, width, classes)), images, (2, 40, 48), shapes)
-
-
-def tokens(shape: Shape, vocabulary: int) -> Tensor:
-    return torch.randint(0, vocabulary, shape)
-
-
-def bert(real: bool) -> Case:
-    from transformers import BertConfig, BertModel
-
-    small: dict[str, Any] = dict(
-        vocab_size=97,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
-    )
-
-    def build() -> nn.Module:
-        return BertModel(BertConfig() if real else BertConfig(**small), add_pooling_layer=True)
-
-    def inputs(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
-        mask = torch.ones(shape, dtype=torch.int64)
-        if shape[1] > 3:
-            mask[shape[0] // 2 :, -2:] = 0
-        return {"input_ids": tokens(shape, 30522 if real else 97), "attention_mask": mask}
-
-    if real:
-        shapes = tuple((n, t) for t in (32, 77, 128, 384) for n in (1, 8, 32))
-        return Case("bert_base", seeded(build), inputs, (2, 64), shapes)
-    shapes = ((1, 1), (2, 7), (3, 16), (5, 31), (1, 64), (4, 13), (7, 2), (6, 5), (2, 33))
-    return Case("bert", seeded(build), inputs, (2, 12), shapes)
-
-
-def gpt2(real: bool) -> Case:
-    from transformers import GPT2Config, GPT2Model
-
-    small: dict[str, Any] = dict(vocab_size=89, n_embd=32, n_layer=2, n_head=4, n_positions=64)
-
-    def build() -> nn.Module:
-        return GPT2Model(GPT2Config(use_cache=False) if real else GPT2Config(use_cache=False, **small))
-
-    def inputs(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
-        return {"input_ids": tokens(shape, 50257 if real else 89)}
-
-    shapes = ((1, 1), (2, 7), (3, 16), (5, 31), (1, 64), (4, 13), (7, 2), (6, 5), (2, 33))
-    return Case("gpt2", seeded(build), inputs, (2, 12), shapes)
+    return Case(name, seeded(lambda: ResNet(blocks, bottleneck, width, classes)), images("x"), (2, 40, 48), shapes)
 
 
 class Rows(nn.Module):
@@ -183,11 +103,11 @@ SMALL: dict[str, Callable[[], Case]] = {
     "rows": rows,
     "resnet18": lambda: resnet("resnet18", (2, 2, 2, 2), False, False),
     "resnet50": lambda: resnet("resnet50", (3, 4, 6, 3), True, False),
-    "bert": lambda: bert(False),
-    "gpt2": lambda: gpt2(False),
+    **transformer_models.SMALL,
 }
 REAL: dict[str, Callable[[], Case]] = {
     "resnet18": lambda: resnet("resnet18", (2, 2, 2, 2), False, True),
     "resnet50": lambda: resnet("resnet50", (3, 4, 6, 3), True, True),
-    "bert_base": lambda: bert(True),
+    **vision_models.REAL,
+    **transformer_models.REAL,
 }

@@ -18,7 +18,7 @@ from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, 
 from dlcb.frontend.records import Captured, Pin
 from dlcb.frontend.relax import blamed_symbols, relaxed_checks
 from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Choice, Plan, equal_groups, numbers_of, plan_sizes
+from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, numbers_of, plan_sizes
 from dlcb.frontend.tracker import Check
 
 
@@ -72,9 +72,7 @@ class _Refusal(Exception):
 class _Search:
     """Finds sizes that the model accepts, with as few pins as it can."""
 
-    def __init__(
-        self, session: Session, fixed: dict[str, str], named: dict[str, list[str]], must_vary: bool
-    ) -> None:
+    def __init__(self, session: Session, fixed: dict[str, str], named: dict[str, list[str]], must_vary: bool) -> None:
         self._session = session
         self._must_vary = must_vary
         self._example = session.arguments.example_sizes
@@ -102,7 +100,7 @@ class _Search:
     def _choices(self) -> list[Choice]:
         together = tuple(frozenset(group) for group in self._named.values())
         groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
-        return [Choice(groups, multiples) for multiples in (False, True) for groups in groupings]
+        return [Choice(groups, spread) for spread in Spread for groups in groupings]
 
     def pins(self) -> list[Pin]:
         return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self._reasons.items()]
@@ -137,8 +135,7 @@ class _Search:
     def _pin_one(self, reason: str) -> tuple[Plan, Run] | None:
         """A run with one more dim, or dims of one size, at the example's size."""
         groups = self._equal_groups()
-        choices = self._choices()
-        primes = choices[: len(choices) // 2]
+        primes = [choice for choice in self._choices() if choice.spread is Spread.PRIMES]
         if len(primes) * sum(map(len, groups)) > _MANY_TRIES:
             return None
         singles = [(frozenset({n}), choice) for choice in primes for group in groups for n in sorted(group)]
@@ -183,10 +180,12 @@ class _Search:
         return list(dict.fromkeys(parts))
 
     def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> tuple[Plan, Run]:
-        try:
-            return self._accepted(self._plan(pinned, Choice(groups)))
-        except _Refusal:
-            return self._accepted(self._plan(pinned, Choice(groups, multiples=True)))
+        for spread in (Spread.PRIMES, Spread.MULTIPLES):
+            try:
+                return self._accepted(self._plan(pinned, Choice(groups, spread)))
+            except _Refusal:
+                continue
+        return self._accepted(self._plan(pinned, Choice(groups, Spread.CONGRUENT)))
 
     def _accepted(self, plan: Plan) -> tuple[Plan, Run]:
         """The run, if the model accepts these sizes and the example passes all checks of it."""

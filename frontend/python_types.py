@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import torch

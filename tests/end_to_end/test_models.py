@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from dlcb.benchmarks.accuracy import as_float64, in_float64, judge_all, tensors_of
-from dlcb.benchmarks.zoo import SMALL, Case
-from dlcb.frontend.capture import capture
-from dlcb.frontend.retrace import retrace
-from dlcb.runtime.compiled import CompiledModel
+from dlcb.benchmarks.accuracy import as_float64, in_float64
+from dlcb.benchmarks.zoo import SMALL
 from dlcb.runtime.plan import CallPlan, Launch, Root
-from dlcb.tests.end_to_end.agreement import compiled, hostile, plan_of
+from dlcb.tests.end_to_end.agreement import compiled, plan_of
+from dlcb.tests.end_to_end.shapes import DTYPES, Judge, assess, right_at_every_shape
 
 transformers = pytest.importorskip("transformers")
 
-DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 FIXED = {
     "resnet18": {"x.shape[1]": "pinned to 3 by convolution: zoo.py"},
     "resnet50": {"x.shape[1]": "pinned to 3 by convolution: zoo.py"},
@@ -33,60 +29,10 @@ FIXED = {
 pytestmark = pytest.mark.filterwarnings("ignore:.*past_key_values.*:FutureWarning")
 
 
-class Judge:
-    """Compares a compiled model with eager and with a float64 reference."""
-
-    def __init__(self, model: Callable[..., Any], network: nn.Module) -> None:
-        self.model, self.network, self.exact = model, network, in_float64(network)
-
-    def check(self, *draws: dict[str, Any]) -> None:
-        """Results of several draws of inputs are judged together: the worst of few short rows is mostly luck."""
-        with torch.no_grad():
-            eager = [self.network(**inputs) for inputs in draws]
-            exact = [self.exact(**as_float64(inputs)) for inputs in draws]
-        assess([self.model(**inputs) for inputs in draws], eager, exact)
-
-
-def assess(actual: list[Any], eager: list[Any], exact: list[Any]) -> None:
-    """Several results of the same structure each."""
-    stacked = [list(map(torch.stack, zip(*map(tensors_of, side), strict=True))) for side in (actual, eager, exact)]
-    verdicts = judge_all(*stacked)
-    assert verdicts
-    assert all(v.ok for v in verdicts), [v for v in verdicts if not v.ok]
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", FIXED)
 def test_a_model_compiled_once_is_right_at_every_shape(name: str, dtype: torch.dtype) -> None:
-    case = SMALL[name]()
-    network = case.build().to(dtype)
-    torch.manual_seed(0)
-    model = compiled(network, case.inputs(case.example, dtype), name)
-    is_free_or_fixed(model, FIXED[name])
-    assert len(case.shapes) >= 8
-    judge = Judge(model, network)
-    for number, shape in enumerate(case.shapes):
-        torch.manual_seed(number)
-        judge.check(case.inputs(shape, dtype))
-    if dtype == torch.float32:
-        same_trace_elsewhere(network, case)
-    hostile(model, seed=2)
-    judge.check(case.inputs(case.shapes[1], dtype))
-
-
-def is_free_or_fixed(model: CompiledModel, fixed: dict[str, str]) -> None:
-    """Every dim varies, alone or with another one, but those that the model fixes."""
-    found = {d: s for d, s in model.dimensions().items() if not s.startswith(("free", "equal"))}
-    assert found.keys() == fixed.keys(), found
-    for dim, why in fixed.items():
-        assert found[dim].startswith(why)
-    assert "all native" in model.explain()
-
-
-def same_trace_elsewhere(network: nn.Module, case: Case) -> None:
-    captured = capture(network, (), case.inputs(case.example, torch.float32))
-    for shape in case.shapes[1:3]:
-        assert retrace(captured, network, (), case.inputs(shape, torch.float32)) is None
+    right_at_every_shape(SMALL[name](), dtype, FIXED[name])
 
 
 # A decoder step whose cache grows: each step returns longer tensors
