@@ -4,7 +4,7 @@ where there are too few of them for the device."""
 from __future__ import annotations
 
 from dlcb.dialects.coord.schedule import WARP
-from dlcb.dialects.shape.expr import Expr, ceildiv, floordiv, le, logical_and, maximum, minimum, mul, select
+from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, logical_and, lt, maximum, minimum, mul, select
 
 SPLIT_BLOCKS = 1024
 """Blocks that fill a device: more than any has at once."""
@@ -27,9 +27,28 @@ def groups_of(rows: Expr, column: bool) -> Expr:
 def parts_of(rows: Expr, length: Expr, column: bool) -> Expr:
     """Into how many parts rows of this length are cut: 0 (they are not), or 2 and more."""
     groups = maximum(groups_of(rows, column), 1)
-    work = ceildiv(mul(length, lanes_of(rows)) if column else length, PART_ELEMENTS)
-    split = logical_and(le(LEAST_WORK, work), le(mul(groups, 2), SPLIT_BLOCKS))
-    return select(split, minimum(work, floordiv(SPLIT_BLOCKS, groups)), 0)
+    work = _work(length, lanes_of(rows) if column else const(1))
+    cut = logical_and(_is_long(work), _are_few(groups))
+    return select(cut, minimum(work, floordiv(SPLIT_BLOCKS, groups)), 0)
+
+
+def may_be_cut(rows: Expr, length: Expr, column: bool) -> bool:
+    """May rows be cut, at some sizes of which none is 0?"""
+    fewest = sum(c for c, _ in rows.terms) if all(c > 0 for c, _ in rows.terms) else 1
+    most = _work(length, const(WARP if column else 1))
+    return _are_few(groups_of(const(fewest), column)).value != 0 and _is_long(most).value != 0
+
+
+def _work(length: Expr, lanes: Expr) -> Expr:
+    return ceildiv(mul(length, lanes), PART_ELEMENTS)
+
+
+def _is_long(work: Expr) -> Expr:
+    return le(LEAST_WORK, work)
+
+
+def _are_few(groups: Expr) -> Expr:
+    return lt(mul(groups, 2), SPLIT_BLOCKS)
 
 
 def chunk_of(length: Expr, parts: Expr) -> Expr:

@@ -33,7 +33,7 @@ from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
 from dlcb.dialects.shape.expr import Expr, const, mul, sym
 from dlcb.passes.functions import functions, system_of
-from dlcb.passes.parts import parts_of
+from dlcb.passes.parts import may_be_cut
 from dlcb.passes.scan_schedule import scan_schedules
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
@@ -158,7 +158,7 @@ def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     column = not along_memory(kernel)
     facts = vector_facts(kernel)
     if column:
-        found = column_schedules(_row_length(kernel), bits)
+        found = column_schedules(kernel, bits)
     elif facts.strided:
         found = [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
     else:
@@ -173,12 +173,18 @@ def _row_length(kernel: KernelOp) -> int | None:
     return prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None
 
 
-def column_schedules(length: int | None, bits: Sequence[int]) -> list[ScheduleAttr]:
+def column_schedules(kernel: KernelOp, bits: Sequence[int]) -> list[ScheduleAttr]:
+    length = _row_length(kernel)
     thread = [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
     if length is not None and length <= MAX_THREAD_ROW:
         return thread
-    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in bits]
+    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in _loop_bits(kernel, bits)]
     return columns if length is not None else [thread[0], *columns]
+
+
+def _loop_bits(kernel: KernelOp, bits: Sequence[int]) -> Sequence[int]:
+    """Bits worth a variant of a long loop over the row: 64 cost little more, but where coordinates take divisions."""
+    return bits if len(kernel.row.dims) > 1 else bits[-1:]
 
 
 def along_schedules(
@@ -199,16 +205,15 @@ def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
     if row_stores(kernel):
         return False
     return any(
-        parts_of(use.product(kernel.outer.dims), use.product(kernel.row.dims), column).value != 0
-        for use in uses or [UNKNOWN]
+        may_be_cut(use.product(kernel.outer.dims), use.product(kernel.row.dims), column) for use in uses or [UNKNOWN]
     )
 
 
 def step_schedules(kernel: KernelOp, widest: int, column: bool, bits: Sequence[int]) -> list[ScheduleAttr]:
-    """The last of each step serves all. Where an item's coordinates take divisions, 32 bits are worth a variant."""
+    """The last of each step serves all."""
     steps = max(reduction_levels(kernel).values())
     binding, items = ("column", COLUMN_ITEMS) if column else ("block", 0)
-    forms = dict.fromkeys([(widest, bits[0] if len(kernel.row.dims) > 1 else bits[-1]), (1, bits[-1])])
+    forms = dict.fromkeys([(widest, _loop_bits(kernel, bits)[0]), (1, bits[-1])])
     found = [
         ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step) for step in range(steps) for v, i in forms
     ]

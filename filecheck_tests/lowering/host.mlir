@@ -44,3 +44,21 @@ dlcb.graph.func @update(%x: tensor<[n], f32> input "x", %y: tensor<[2], f32> inp
   %w = dlcb.graph.insert %x, %y {starts = #dlcb.graph.dims<[0]>, steps = #dlcb.graph.dims<[1]>} : (tensor<[n], f32>, tensor<[2], f32>) -> tensor<[n], f32>
   dlcb.graph.return %w : !dlcb.graph.tensor<[n], f32> {updates = [#builtin.int<0>]}
 }
+
+// -----
+
+// A reduction in steps: they share an array in the arena, and a call runs either them or the kernel that does all at once.
+// CHECK: dlcb.host.program @steps
+// CHECK: dlcb.host.arena
+// CHECK: %[[O:.*]] = dlcb.host.output
+// CHECK: %[[W:.*]] = dlcb.host.buffer
+// CHECK: dlcb.host.launch (%{{.*}}, %[[O]], %[[W]])
+// CHECK-NEXT: _step0_
+// CHECK: dlcb.host.launch (%{{.*}}, %[[O]], %[[W]])
+// CHECK-NEXT: _step1_
+// CHECK: dlcb.host.launch (%{{.*}}, %[[O]]) [
+// CHECK-NEXT: _warp16_v4
+dlcb.graph.func @steps(%x: tensor<[n], f32> input "x") {
+  %s = dlcb.graph.sum %x {axes = [#builtin.int<0>]} : (tensor<[n], f32>) -> tensor<[], f32>
+  dlcb.graph.return %s : !dlcb.graph.tensor<[], f32>
+}

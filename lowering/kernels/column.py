@@ -19,8 +19,8 @@ from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan
 
 
 class ColumnRow(RowLowering):
-    """A thread walks `items` items at once, each into a total of its own: loads that wait for nothing, and short
-    chains of additions."""
+    """A thread walks `items` items at once, each into a total of its own, then what is left one by one: loads wait for
+    nothing, no test either, and chains of additions are short."""
 
     def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
         super().__init__(name, plan, schedule)
@@ -51,11 +51,15 @@ class ColumnRow(RowLowering):
         lower, upper = self.bounds()
         across, chains = b.number([ACROSS]), self.chains
         outer = self.outer_lanes(number)
+        first = b.add(lower, self.lane())
+        at = b.var(first)
         step = b.mul(across, b.constant(chains, b.idx))
-        with b.for_(b.add(lower, self.lane()), upper, step) as first, b.for_(0, chains, 1, unroll=True) as chain:
-            k = b.add(first, b.mul(b.cast(chain, b.idx), across))
-            with b.if_(b.lt(k, upper)):
-                self.item(k, None, number, body, outer, chain)
+        with b.for_(first, b.sub(upper, b.mul(across, b.constant(chains - 1, b.idx))), step) as start:
+            with b.for_(0, chains, 1, unroll=True) as chain:
+                self.item(b.add(start, b.mul(b.cast(chain, b.idx), across)), None, number, body, outer, chain)
+            b.set(at, b.add(start, step))
+        with b.for_(b.get(at), upper, across) as k:
+            self.item(k, None, number, body, outer)
 
     def walk(self, count: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
         return self.lane(), count, self.b.number([ACROSS])

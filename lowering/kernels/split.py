@@ -9,9 +9,10 @@ last step has the totals and stores the results.
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.levels import inputs_of
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.errors import InternalError
@@ -33,9 +34,8 @@ class SplitRow(RowLowering):
 
     def build(self) -> CudaKernelOp:
         reductions = self.plan.reductions
-        for group in reductions[: self.step]:
-            for op in group:
-                self.recall(op)
+        for op in self.needed():
+            self.recall(op)
         if self.step == len(reductions):
             self.store_results()
             return self.b.done()
@@ -45,6 +45,18 @@ class SplitRow(RowLowering):
             for op in group:
                 self.b.store(self.b.read(self.totals[op.results[0]], 0), self.workspace[op], self.place(self.part()))
         return self.b.done()
+
+    def needed(self) -> list[ops.ReduceOp]:
+        """What this step needs of earlier ones, in their order."""
+        stores = [v for s in self.plan.once_stores for v in inputs_of(s)]
+        pending = [*self.plan.wanted[self.step]] if self.step < len(self.plan.reductions) else stores
+        seen: set[SSAValue] = set()
+        while pending:
+            value = pending.pop()
+            if isinstance(value, OpResult) and value not in seen:
+                seen.add(value)
+                pending += () if isinstance(value.op, ops.ReduceOp) else inputs_of(value.op)
+        return [op for op in self.workspace if op.results[0] in seen]
 
     def recall(self, op: ops.ReduceOp) -> None:
         """Combine what an earlier step found of each part."""

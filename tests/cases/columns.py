@@ -9,7 +9,7 @@ from torch import Tensor
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.shape.expr import maximum, mul, sub, sym
-from dlcb.tests.cases.table import FLOATS, case, given, lying
+from dlcb.tests.cases.table import case, given, lying
 from dlcb.tests.graphs import Graph, channels_last, expanded, stepped, transposed
 
 COLUMNS = [(0, 5), (5, 0), (1, 1), (16, 33), (17, 33), (97, 1), (1009, 3), (700, 70), (20011, 3), (1500, 40)]
@@ -22,7 +22,7 @@ def with_nan(x: Tensor) -> Tensor:
     return x
 
 
-for element in FLOATS:
+for element in ("f32", "f16"):
 
     @case(
         f"sum and mean of columns {element}",
@@ -43,7 +43,8 @@ def variance(g: Graph, x: SSAValue, axes: list[int], count: Any) -> SSAValue:
 
 @case(
     "variance of columns",
-    [(given(n, m) + 100,) for n, m in [(2, 3), (40, 33), (900, 5), (9001, 5), (1200, 31)]] + [(x,) for x in lying(90, 40)],
+    [(given(n, m) + 100,) for n, m in [(2, 3), (40, 33), (900, 5), (9001, 5), (1200, 31)]]
+    + [(x,) for x in lying(90, 40)],
     lambda x: (x.var(0), x.var()),
 )
 def _(g: Graph) -> None:
@@ -81,13 +82,13 @@ def _(g: Graph) -> None:
 
 @case(
     "integers, truth values and products of columns",
-    [(given(n, m, element="i64", low=-99, high=99), given(n, m) / 900 + 1) for n, m in COLUMNS[:8]]
-    + [(given(20011, 3, element="i64", low=0, high=2), given(20011, 3) / 900 + 1)]
-    + [(x, y / 900 + 1) for x, y in zip(lying(90, 40, element="i64"), lying(90, 40), strict=True)],
-    lambda k, x: (k.sum(0), (k == 1).all(0), (k > 97).any(0), (k > 97).any(), x.prod(0), x.float().prod()),
+    [(given(n, m, element="i64", low=-99, high=99), given(n, m, element="f64") / 900 + 1) for n, m in COLUMNS[:8]]
+    + [(given(20011, 3, element="i64", low=0, high=2), given(20011, 3, element="f64") / 900 + 1)]
+    + [(k, x / 900 + 1) for k, x in zip(lying(90, 40, element="i64"), lying(90, 40, element="f64"), strict=True)],
+    lambda k, x: (k.sum(0), (k == 1).all(0), (k > 97).any(0), (k > 97).any(), x.prod(0), x.prod()),
 )
 def _(g: Graph) -> None:
-    k, x = g.input("k", "n", "m", element="i64"), g.input("x", "n", "m")
+    k, x = g.input("k", "n", "m", element="i64"), g.input("x", "n", "m", element="f64")
     ones = g.eq(k, g.number(1, "i64"))
     high = g.gt(k, g.number(97, "i64"))
     g.give(
@@ -139,7 +140,11 @@ def _(g: Graph) -> None:
 
 @case(
     "mean over the image, whatever the layout",
-    [(f(given(*sizes)),) for sizes in [(2, 8, 7, 7), (1, 3, 130, 90), (3, 40, 1, 1)] for f in (torch.clone, channels_last)],
+    [
+        (f(given(*sizes)),)
+        for sizes in [(2, 8, 7, 7), (1, 3, 130, 90), (3, 40, 1, 1)]
+        for f in (torch.clone, channels_last)
+    ],
     lambda x: x.relu().mean((2, 3)),
 )
 def _(g: Graph) -> None:

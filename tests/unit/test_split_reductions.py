@@ -1,0 +1,175 @@
+"""Reductions by several threads a column, and in steps over parts of rows: exact, the same every time, in steps only
+where that pays, and wrong without any one of their barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import pytest
+import torch
+from hypothesis import given as examples
+from hypothesis import strategies
+from torch import Tensor
+from xdsl.dialects.builtin import ModuleOp
+
+from dlcb.dialects.cuda.ops import BarrierOp
+from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
+from dlcb.dialects.shape.expr import const
+from dlcb.passes.parts import SPLIT_BLOCKS, chunk_of, groups_of, parts_of
+from dlcb.passes.stages import Stage
+from dlcb.tests.graphs import ORDER_SEEDS, Batch, Case, Graph, Inputs, check_call
+
+SIZES = strategies.integers(0, 2**33)
+given = Inputs(11)
+
+
+@examples(SIZES, SIZES, strategies.booleans())
+def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bool) -> None:
+    parts, groups = (e.value for e in (parts_of(const(rows), const(length), column), groups_of(const(rows), column)))
+    assert parts is not None
+    assert groups is not None
+    chunk = chunk_of(const(length), const(parts)).value or 0
+    assert chunk % 8 == 0
+    if parts:
+        assert parts >= 2
+        assert parts * groups <= SPLIT_BLOCKS
+        assert parts * chunk >= length
+
+
+def sums(g: Graph) -> None:
+    x = g.input("x", "n", "m")
+    g.give(g.sum(x, axes=[0]), g.sum(x, axes=[1]), g.sum(x, axes=[0, 1]))
+
+
+CALLS = [(given(n, m) / 3 + 1,) for n, m in [(5000, 3), (100003, 2), (5000, 40), (40, 5000), (2, 100003)]]
+SUMS = Case("sums", sums, CALLS, lambda x: (x.sum(0), x.sum(1), x.sum()))
+
+
+@cache
+def compiled_sums() -> Batch:
+    batch = Batch()
+    batch.rehearse(batch.add(SUMS.module()), CALLS)
+    return batch
+
+
+def worst(sum_: Tensor, exact: Tensor) -> float:
+    return ((sum_.double() - exact).abs() / exact.abs()).max().item()
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: str(tuple(call[0].shape)))
+def test_a_sum_of_many_is_as_exact_as_eager(call: Sequence[Tensor]) -> None:
+    found = compiled_sums().module(0)(*call)
+    wide = SUMS.witness(call[0].double())
+    for have, eager, exact in zip(found, SUMS.witness(*call), wide, strict=True):
+        assert isinstance(have, Tensor)
+        assert worst(have, exact) <= max(1.5 * worst(eager, exact), 1e-6)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: str(tuple(call[0].shape)))
+def test_equal_inputs_give_equal_bits_in_every_order(call: Sequence[Tensor]) -> None:
+    results = [compiled_sums().module(0, seed)(*call) for seed in ORDER_SEEDS]
+    for others in results[1:]:
+        assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(results[0], others, strict=True))
+
+
+def launched(build: Callable[[Graph], None], *call: Tensor) -> list[str]:
+    """How the launched kernels walk rows."""
+    batch = Batch()
+    number = batch.add(Case("", build, [call], sums).module())
+    batch.rehearse(number, [call])
+    names = {unit: name for name, unit in reversed(batch.names[number].items())}
+    return sorted(names[unit].partition("_sum_")[2] for unit in batch.needed)
+
+
+def columns(g: Graph) -> None:
+    g.give(g.sum(g.input("x", "n", "m"), axes=[0]))
+
+
+def rows(g: Graph) -> None:
+    g.give(g.sum(g.input("x", "n", "m"), axes=[1]))
+
+
+@pytest.mark.parametrize(
+    ("build", "sizes", "kernels"),
+    [
+        (columns, (16, 40), ["threadlong_v1"]),
+        (columns, (17, 40), ["column4_v1_i64"]),
+        (columns, (700, 32), ["column4_v1_i64"]),
+        (columns, (800, 32), ["column4_step0_v1_i64", "column4_step1_v1_i64"]),
+        (columns, (50, 40000), ["column4_v1_i64"]),
+        (rows, (3, 24000), ["blocklong_v4"]),
+        (rows, (3, 24580), ["blocklong_step0_v4_i64", "blocklong_step1_v1_i64"]),
+        (rows, (3, 24581), ["blocklong_step0_v1_i64", "blocklong_step1_v1_i64"]),
+        (rows, (513, 24580), ["blocklong_v4"]),
+        (columns, (0, 40), ["threadlong_v1"]),
+        (columns, (40, 0), []),
+    ],
+)
+def test_sizes_decide_how_rows_are_walked(
+    build: Callable[[Graph], None], sizes: tuple[int, int], kernels: list[str]
+) -> None:
+    assert launched(build, torch.zeros(1).expand(sizes).contiguous()) == kernels
+
+
+def scaled(g: Graph, length: int) -> None:
+    """Four reductions in one kernel: two, and two that need these."""
+    x = g.input("x", length, 33)
+    low, high = g.amin(x, axes=[0], keep=True), g.amax(x, axes=[0], keep=True)
+    away = g.div(g.sub(x, low), g.sub(high, low))
+    total, squares = g.sum(away, axes=[0], keep=True), g.sum(g.mul(away, away), axes=[0], keep=True)
+    g.give(g.reshape(g.div(squares, total), shape=(33,)))
+
+
+def scaled_by_torch(x: Tensor) -> Tensor:
+    away = (x - x.amin(0)) / (x.amax(0) - x.amin(0))
+    return (away * away).sum(0) / away.sum(0)
+
+
+def all_of(g: Graph) -> None:
+    g.give(g.sum(g.input("x", 40000), axes=[0]))
+
+
+SHORT = Case("columns", partial(scaled, length=40), [(given(40, 33),)], scaled_by_torch)
+LONG = Case("columns in parts", partial(scaled, length=900), [(given(900, 33),)], scaled_by_torch)
+WHOLE = Case("a row in parts", all_of, [(given(40000),)], torch.sum)
+BREAKABLE = {
+    "column4_v1": (SHORT, 4),
+    "column4_step0": (LONG, 2),
+    "column4_step1": (LONG, 4),
+    "column4_step2": (LONG, 2),
+    "blocklong_step0": (WHOLE, 1),
+    "blocklong_step1": (WHOLE, 1),
+}
+"""A part of kernels' names → a graph, and the barriers of the kernel."""
+BROKEN = [(kernel, n) for kernel, (_, barriers) in BREAKABLE.items() for n in range(barriers)]
+
+
+def break_kernels(part: str, number: int) -> Callable[[Stage, ModuleOp], None]:
+    """Take a barrier out of the kernels of this name as soon as they are there."""
+
+    def after(stage: Stage, module: ModuleOp) -> None:
+        for kernel in module.body.block.ops if stage.name == "cuda" else ():
+            if isinstance(kernel, CudaKernelOp) and part in kernel.sym_name.data:
+                barriers = [op for op in kernel.walk() if isinstance(op, BarrierOp)]
+                assert len(barriers) == BREAKABLE[part][1]
+                barriers[number].detach()
+
+    return after
+
+
+@cache
+def broken() -> Batch:
+    batch = Batch()
+    for part, number in BROKEN:
+        case, _ = BREAKABLE[part]
+        batch.rehearse(batch.add(case.module(), break_kernels(part, number)), case.calls)
+    return batch
+
+
+@pytest.mark.parametrize("number", range(len(BROKEN)), ids=lambda i: f"{BROKEN[i][0]} {BROKEN[i][1]}")
+def test_a_kernel_without_one_barrier_is_wrong_in_every_hostile_order(number: int) -> None:
+    case, _ = BREAKABLE[BROKEN[number][0]]
+    for seed in ORDER_SEEDS[1:]:
+        with pytest.raises(AssertionError):
+            check_call(broken().module(number, seed), case, case.calls[0])
