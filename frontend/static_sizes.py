@@ -85,8 +85,8 @@ class _SymbolicRun(Interpreter):
         self._edits: list[_Edit] = []
         self._symbol_of: dict[Any, str] = {}
         """Torch's symbols → the symbols of the arguments."""
-        self._place_of: dict[Any, tuple[Node, int]] = {}
-        """Where torch's symbols are sizes of inputs."""
+        self._inputs_of: dict[Any, tuple[torch.SymInt, tuple[Node, int]]] = {}
+        """The sizes of inputs that torch's symbols are, and where they are: (input, dim)."""
         self._numbers: dict[int, set[Any]] = {}
         """Symbols by the values that sizes made of them had."""
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -100,7 +100,7 @@ class _SymbolicRun(Interpreter):
         for dim, (symbol, size) in enumerate(zip(leaf.symbols, fake.shape, strict=True)):
             if isinstance(size, torch.SymInt):
                 self._symbol_of[size.node.expr] = symbol
-                self._place_of[size.node.expr] = (node, dim)
+                self._inputs_of[size.node.expr] = (size, (node, dim))
         return fake
 
     # The run
@@ -192,10 +192,9 @@ class _SymbolicRun(Interpreter):
             for factor in size.node.expr.as_ordered_factors():
                 if factor.is_Integer:
                     continue
-                place = self._place_of.get(factor)
-                if place is None:
+                if factor not in self._inputs_of:
                     return []
-                found.append((self.env[place[0]].shape[place[1]], place))
+                found.append(self._inputs_of[factor])
         return found
 
     def _expanded(self, source: torch.Tensor, shape: Sequence[Any]) -> list[Any]:
