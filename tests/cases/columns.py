@@ -85,7 +85,7 @@ def _(g: Graph) -> None:
     [(given(n, m, element="i64", low=-99, high=99), given(n, m, element="f64") / 900 + 1) for n, m in COLUMNS[:8]]
     + [(given(20011, 3, element="i64", low=0, high=2), given(20011, 3, element="f64") / 900 + 1)]
     + [(k, x / 900 + 1) for k, x in zip(lying(90, 40, element="i64"), lying(90, 40, element="f64"), strict=True)],
-    lambda k, x: (k.sum(0), (k == 1).all(0), (k > 97).any(0), (k > 97).any(), x.prod(0), x.prod()),
+    lambda k, x: (k.sum(0), (k == 1).all(0), (k > 97).any(), x.prod()),
 )
 def _(g: Graph) -> None:
     k, x = g.input("k", "n", "m", element="i64"), g.input("x", "n", "m", element="f64")
@@ -94,9 +94,7 @@ def _(g: Graph) -> None:
     g.give(
         g.sum(k, axes=[0]),
         g.all(ones, axes=[0]),
-        g.any(high, axes=[0]),
         g.any(high, axes=[0, 1]),
-        g.prod(x, axes=[0]),
         g.prod(x, axes=[0, 1]),
     )
 
@@ -108,17 +106,14 @@ def _(g: Graph) -> None:
         for n, m in [(1, 2), (40, 33), (20011, 3), (200, 301)]
         for f in (lambda x: x, with_nan)
     ],
-    lambda x, k: (x.amax(0), x.amin(0), x.amax(), x.amin(), k.amax(0), k.amin()),
+    lambda x, k: (x.amax(0), x.amin(), k.amax(0)),
 )
 def _(g: Graph) -> None:
     x, k = g.input("x", "n", "m"), g.input("k", "n", "m", element="i32")
     g.give(
         g.amax(x, axes=[0]),
-        g.amin(x, axes=[0]),
-        g.amax(x, axes=[0, 1]),
         g.amin(x, axes=[0, 1]),
         g.amax(k, axes=[0]),
-        g.amin(k, axes=[0, 1]),
     )
 
 
@@ -126,14 +121,13 @@ def _(g: Graph) -> None:
     "axes that do not lie together",
     [(x,) for x in lying(5, 3, 7, 9)]
     + [(given(*sizes),) for sizes in [(1, 1, 1, 1), (0, 2, 3, 4), (2, 3, 0, 4), (61, 2, 31, 37), (3, 40, 120, 11)]],
-    lambda x: (x.sum((0, 2)), x.mean((1, 3)), x.sum((0, 3)), x.sum((0, 2, 3))),
+    lambda x: (x.sum((0, 2)), x.mean((1, 3)), x.sum((0, 2, 3))),
 )
 def _(g: Graph) -> None:
     x = g.input("x", "a", "b", "c", "d")
     g.give(
         g.sum(x, axes=[0, 2]),
         g.mean(x, axes=[1, 3]),
-        g.sum(x, axes=[0, 3]),
         g.sum(x, axes=[0, 2, 3]),
     )
 
