@@ -7,8 +7,10 @@ calls free is right for 0 and 1 too here.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -228,12 +230,25 @@ def import_exported(program: ExportedProgram, dynamic: Dynamic = "auto") -> Impo
     return import_captured(captured)
 
 
+@contextmanager
+def _quiet(logger: logging.Logger) -> Generator[None]:
+    """Torch logs the traceback of an error on its way to another one."""
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
 def load_exported(path: Path) -> ExportedProgram:
-    """`torch.export.load`, with one clear error for whatever is no exported program."""
+    """`torch.export.load`, with one clear error for whatever is no exported program.
+
+    As torch says of it: it uses pickle under the hood, so only files whose maker one trusts are to be loaded."""
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     try:
-        return torch.export.load(path)
+        with _quiet(logging.getLogger("torch.export")):
+            return torch.export.load(path)
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
         raise UserError(f"{path}: not an exported program that torch {torch.__version__} reads: {first}") from None
