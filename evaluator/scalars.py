@@ -231,9 +231,14 @@ def fold(function: str, array: Array) -> Array:
 
 
 def accumulate(function: str, array: Array) -> Array:
-    """The running reductions along the array's first axis, in its own type."""
+    """The running reductions along the array's first axis, in its own type; of equal extrema the last one."""
     with np.errstate(all="ignore"):
-        return np.asarray(_combining(function).accumulate(array, axis=0, dtype=array.dtype))
+        running = np.asarray(_combining(function).accumulate(array, axis=0, dtype=array.dtype))
+    if function not in ("maximum", "minimum"):
+        return running
+    places = np.arange(len(array)).reshape(-1, *[1] * (array.ndim - 1))
+    last = np.maximum.accumulate(np.where(array == running, places, 0), axis=0)
+    return np.where(running == running, np.take_along_axis(array, last, axis=0), running)
 
 
 def _combining(function: str) -> np.ufunc:

@@ -21,10 +21,18 @@ from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
 from dlcb.dialects.cuda.builder import Operand
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
+from dlcb.lowering.kernels.arguments import KernelBuilder
 from dlcb.lowering.kernels.lanes import Lanes, Values, at_lane, number_of
 from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan, ThreadRow
 
 Scans = Sequence[ops.ScanOp]
+EXTREMA = ("maximum", "minimum")
+"""Functions that give the first of equal operands, which may differ in the sign of 0."""
+
+
+def join(b: KernelBuilder, op: ops.ScanOp, earlier: SSAValue, later: SSAValue) -> SSAValue:
+    """Combine two stretches of a row; of equal extrema the later one counts, as in eager."""
+    return b.call(op.function.data, later, earlier)
 
 
 def scan_rounds(plan: RowPlan, number: int) -> list[list[ops.ScanOp]]:
@@ -120,7 +128,7 @@ class TileScan(RowLowering):
     def _results(self, op: ops.ScanOp, place: SSAValue) -> Values:
         b, running = self.b, self.running[op]
         own = [b.read(running.items, b.add(place, lane)) for lane in range(self.schedule.vector)]
-        return [b.call(op.function.data, b.read(running.before, 0), value) for value in own]
+        return [join(b, op, b.read(running.before, 0), value) for value in own]
 
     def _sum_items(self, start: SSAValue, number: int, done: Scans, scans: Scans) -> None:
         """Combine each thread's own items."""
@@ -132,7 +140,7 @@ class TileScan(RowLowering):
             for op in scans:
                 running, value = self.running[op], lanes.get(op.src)
                 for lane in range(lanes.lanes):
-                    total = b.call(op.function.data, b.read(running.total, 0), at_lane(value, lane))
+                    total = join(b, op, b.read(running.total, 0), at_lane(value, lane))
                     b.write(total, running.total, 0)
                     b.write(total, running.items, b.add(place, lane))
 
@@ -140,13 +148,13 @@ class TileScan(RowLowering):
 
     def _sum_threads(self, op: ops.ScanOp, start: SSAValue) -> None:
         """Make what lies before each thread, and before the next tile."""
-        b, function, running = self.b, op.function.data, self.running[op]
+        b, running = self.b, self.running[op]
         self._sum_warp(op)
         carry, total = b.read(running.carry, 0), b.read(running.total, 0)
         warps = self.schedule.threads // WARP
         if warps == 1:
-            b.write(b.call(function, carry, b.read(running.before, 0)), running.before, 0)
-            b.write(b.call(function, carry, total), running.carry, 0)
+            b.write(join(b, op, carry, b.read(running.before, 0)), running.before, 0)
+            b.write(join(b, op, carry, total), running.carry, 0)
             return
         # Neighbouring tiles use different halves: a thread that is ahead by a barrier overwrites nothing.
         across = b.shared(op.res.type, 2 * warps)
@@ -157,8 +165,8 @@ class TileScan(RowLowering):
         with b.for_(0, warps, 1, unroll=True) as warp:
             so_far = b.read(running.carry, 0)
             with b.if_(b.eq(b.truncdiv(b.thread_idx(), WARP), warp)):
-                b.write(b.call(function, so_far, b.read(running.before, 0)), running.before, 0)
-            b.write(b.call(function, so_far, b.read(across, b.add(half, warp))), running.carry, 0)
+                b.write(join(b, op, so_far, b.read(running.before, 0)), running.before, 0)
+            b.write(join(b, op, so_far, b.read(across, b.add(half, warp))), running.carry, 0)
 
     def _half(self, start: SSAValue, warps: int) -> SSAValue:
         b = self.b
@@ -167,16 +175,19 @@ class TileScan(RowLowering):
 
     def _sum_warp(self, op: ops.ScanOp) -> None:
         """Make what lies before each lane in its warp, and the warp's total in every lane: halves that double."""
-        b, function, running = self.b, op.function.data, self.running[op]
+        b, running = self.b, self.running[op]
         other = b.local(op.res.type, 1)
         b.write(self._identity(op), running.before, 0)
         mask = 1
         while mask < WARP:
             b.shuffle_xor(running.total, 0, other, 0, mask)
-            theirs, before = b.read(other, 0), b.read(running.before, 0)
+            mine, theirs, before = b.read(running.total, 0), b.read(other, 0), b.read(running.before, 0)
             upper = b.ne(b.and_(b.thread_idx(), mask), 0)
-            b.write(b.select(upper, b.call(function, theirs, before), before), running.before, 0)
-            b.write(b.call(function, b.read(running.total, 0), theirs), running.total, 0)
+            b.write(b.select(upper, join(b, op, theirs, before), before), running.before, 0)
+            earlier, later = mine, theirs
+            if op.function.data in EXTREMA:
+                earlier, later = b.select(upper, theirs, mine), b.select(upper, mine, theirs)
+            b.write(join(b, op, earlier, later), running.total, 0)
             mask *= 2
 
 
@@ -191,7 +202,7 @@ class WalkScan(ThreadRow):
 
         def item(lanes: Lanes, place: SSAValue | None, after: Operand) -> None:
             for op, total in totals.items():
-                running = b.call(op.function.data, b.read(total, 0), at_lane(lanes.get(op.src), 0))
+                running = join(b, op, b.read(total, 0), at_lane(lanes.get(op.src), 0))
                 b.write(running, total, 0)
                 lanes.values[op.res] = [running]
             body(lanes, place, after)

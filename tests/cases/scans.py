@@ -175,6 +175,23 @@ def _(g: Graph) -> None:
     g.give(g.position(x, best, axes=[1], element="i64"), g.last_position(x, running, axis=1, element="i64"))
 
 
+ZEROS = [torch.where(given(3, m) > 0, -0.0, torch.where(given(3, m) > 2.9, -1.0, 0.0)) for m in (5, 600, 2500)]
+
+
+@case(
+    "of equal numbers the last is the running extremum: 0 and -0",
+    [(x, x.T.contiguous()) for x in ZEROS],
+    lambda x, y: (1 / x.cummax(1).values, 1 / x.cummin(1).values, 1 / y.cummin(0).values),
+)
+def _(g: Graph) -> None:
+    x, y, one = g.input("x", "n", "m"), g.input("y", "m", "n"), g.number(1.0)
+    g.give(
+        g.div(one, g.cummax(x, axis=1)),
+        g.div(one, g.cummin(x, axis=1)),
+        g.div(one, g.cummin(y, axis=0)),
+    )
+
+
 def long_carry(x: Tensor) -> Tensor:
     return (x.exp() * 1e-3).cumsum(1)
 
