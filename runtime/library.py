@@ -66,7 +66,7 @@ def _convolution(operands: Operands, options: Options, out: Tensor | None) -> Te
         options.get("dilation", ones),
         options.get("transposed", False),
         options.get("output_padding", zeros),
-        options.get("groups", 1),
+        options.get("groups", 1) or x.shape[1] // w.shape[1],
     )
     return in_order(result, options.get("order"))
 

@@ -85,6 +85,14 @@ def _of(name: str, program: Callable[..., Any], calls: tuple[Arguments, ...] = P
     return AtenSample(name, program, calls)
 
 
+def windows_of_a_product(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Overlapping pairs of rows of a product, which torch lays in row-major order."""
+    rows, columns = size(x, 0), size(y, 1)
+    product = aten.relu.default(aten.mm.default(x, y))
+    pairs = aten.as_strided.default(product, [rows - 1, 2, columns], [columns, columns, 1])
+    return pairs, aten.as_strided.default(aten.view.default(product, [-1]), [columns], [1], columns)
+
+
 REACHED: list[AtenSample] = [
     _of("view.default", lambda x: (aten.view.default(x, [-1]), aten.view.default(x, [size(x, 0), 1, size(x, 1)]))),
     _same("permute.default", [1, 0]),
@@ -224,7 +232,7 @@ REACHED: list[AtenSample] = [
         lambda x, i: aten.gather.default(x, 1, i),
         (lambda t: (t(3, 4), t.ids(4, 3, 6)), lambda t: (t(5, 2), t.ids(2, 4, 1))),
     ),
-    _of("as_strided.default", lambda x: aten.as_strided.default(x, [size(x, 0), size(x, 1)], [size(x, 1), 1])),
+    _of("as_strided.default", windows_of_a_product, tensors([(4, 2), (2, 3)], [(2, 5), (5, 1)])),
     _of(
         "slice_scatter.default",
         lambda x, y: aten.slice_scatter.default(x, y, 1, 1, 9223372036854775807),
@@ -259,7 +267,8 @@ REACHED: list[AtenSample] = [
     _of(
         "grid_sampler_2d.default",
         lambda x, g: tuple(
-            aten.grid_sampler_2d.default(x, g, m, p, a) for m in (0, 1, 2) for p in (0, 1, 2) for a in (False, True)
+            aten.grid_sampler_2d.default(x, g, m, p, a)
+            for m, p, a in ((0, 0, False), (0, 1, True), (1, 2, False), (1, 0, True), (2, 0, True), (2, 2, False))
         ),
         (
             lambda t: (t(2, 3, 5, 7), t(2, 4, 3, 2, low=-1.5, high=1.5)),
@@ -508,8 +517,7 @@ NEIGHBOURS: list[AtenSample] = [
             *[
                 lambda x, a=a, mode=mode: interpolated(x, mode=mode, **a)
                 for a in (
-                    {"scale_factor": 2},
-                    {"scale_factor": (1.5, 3)},
+                    {"scale_factor": (2, 1.5)},
                     {"size": (4, 9)},
                     {"scale_factor": 0.5, "recompute_scale_factor": True},
                 )
@@ -523,7 +531,7 @@ NEIGHBOURS: list[AtenSample] = [
             calls,
             *[
                 lambda x, a=a, mode=mode: interpolated(x, mode=mode, align_corners=True, **a)
-                for a in ({"scale_factor": 2}, {"scale_factor": 1.5}, {"size": 5}, {"size": 1})
+                for a in ({"scale_factor": 1.5}, {"size": 1})
             ],
         )
         for mode, calls in (("linear", ROWS), ("bilinear", IMAGES), ("bicubic", IMAGES), ("trilinear", VOLUMES))
@@ -703,5 +711,34 @@ NEIGHBOURS: list[AtenSample] = [
         lambda x, g, m: F.grid_sample(x, g, "nearest", "border", True),
         lambda x, g, m: F.affine_grid(m, [x.shape[0], x.shape[1], 4, 5], align_corners=False),
         lambda x, g, m: F.affine_grid(m, [x.shape[0], 3, 2, 3], align_corners=True),
+    ),
+    _forms(
+        "a table cut by a size",
+        tensors([(2, 5, 3), (1, 64, 3)], [(1, 64, 2), (1, 64, 2)], [(3, 1, 4), (1, 64, 4)]),
+        lambda x, t: x + t[:, : x.shape[1]],
+        lambda x, t: x * t[:, -x.shape[1] :],
+        lambda x, t: x + t[:, 64 - x.shape[1] :],
+    ),
+    _forms(
+        "halves rotated, with empty pieces",
+        tensors([(2, 3, 8)], [(1, 2, 6)], [(3, 5, 4)]),
+        lambda x: torch.cat([-x[..., x.shape[2] // 2 :], x[..., : x.shape[2] // 2], x[..., 0:0]], -1),
+        lambda x: torch.cat([x[:, :0], x.sin(), x[:, 1:]], 1),
+        lambda x: torch.stack(x.split(x.shape[2] // 2, -1)[:2]),
+    ),
+    _forms(
+        "as many groups as channels",
+        tensors([(2, 3, 9, 8)], [(1, 5, 7, 6)]),
+        lambda x: F.conv2d(
+            x, x.new_full((x.shape[1], 1, 3, 3), 0.1), groups=x.shape[1], stride=(2, 1), dilation=(1, 2)
+        ),
+        lambda x: F.conv2d(x, x.new_ones(2 * x.shape[1], 1, 2, 3), padding=1, groups=x.shape[1]),
+    ),
+    _forms(
+        "one element, padded",
+        tensors([(1, 1, 1)], [(2, 2, 5)]),
+        lambda x: F.pad(x, (4, 3), value=0.5),
+        lambda x: F.pad(x, (0, 0, 2, 1)),
+        lambda x: F.pad(x, (-1, 2, 1, 0), value=-1.0),
     ),
 ]

@@ -17,7 +17,8 @@ from dlcb.dialects.types import compute_type
 
 
 class Convolution(Contract):
-    """Operands x, w and what the op says; all in `groups`."""
+    """Operands x, w and what the op says; all in `groups`, of which there are as many as the channels of x and w say
+    where it is 0 (`transposed` has no such form)."""
 
     stride = prop_def(ArrayAttr[IntAttr])
     padding = prop_def(ArrayAttr[IntAttr])
@@ -30,9 +31,13 @@ class Convolution(Contract):
     def bias(self) -> SSAValue | None:
         return self.extra
 
+    def group_count(self, sizes: Sizes) -> Expr:
+        given = self.groups.data
+        return const(given) if given else floordiv(sizes.of(self.operands[0])[1], sizes.of(self.operands[1])[1])
+
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         x, w = scope.of(self.operands[0]), scope.of(self.operands[1])
-        groups = self.groups.data
+        groups = self.group_count(scope)
         if len(x) != len(w) or len(x) != len(self.stride.data) + 2:
             raise VerifyException(f"{self.name}: input of rank {len(x)}, weight of rank {len(w)}")
         out = w[0] if self.transposed is None else mul(w[1], groups)
@@ -75,7 +80,7 @@ class Convolution(Contract):
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         wanted = compute_type(self.result_element)
         x, w = self.operands[:2]
-        groups = self.groups.data
+        groups = self.group_count(b)
         channels = b.of(w)[1] if self.transposed is None else floordiv(b.of(w)[0], groups)
         outputs = floordiv(b.of(w)[0], groups) if self.transposed is None else b.of(w)[1]
         group = floordiv(coords[1], outputs)

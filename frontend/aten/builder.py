@@ -101,12 +101,13 @@ class Builder:
                 self.system.require(kind, lhs, rhs, f"{self.title}: {what}")
 
     def literal(self, size: Any, what: str) -> int:
-        """A number that must not depend on sizes; one that does is required to be as in the trace."""
+        """A number that must not depend on sizes."""
         if not isinstance(size, Expr):
             return int(size)
-        value = self.traced(size)
-        self.require("eq", size, value, f"{what} must be a literal")
-        return value
+        known = self.system.value(size).value
+        if known is None:
+            self.unsupported(f"{what} depends on sizes of the inputs")
+        return known
 
     def axis(self, dim: Any, rank: int) -> int:
         axis = self.literal(dim, "a dimension")

@@ -211,11 +211,16 @@ def convolution_op(
     def numbers(value: Any) -> Any:
         return int_list(tuple(i.literal(n, "a convolution's numbers") for n in spread(value, spatial)))
 
+    if isinstance(groups, Expr):
+        if transpose:
+            i.unsupported("a transposed convolution in a number of groups that depends on sizes")
+        i.require("eq", i.sizes(self)[1], mul(i.sizes(weight)[1], groups), "input channels differ")
+        groups = 0
     properties: dict[str, Attribute] = {
         "stride": numbers(stride),
         "padding": numbers(padding),
         "dilation": numbers(dilation),
-        "groups": IntAttr(i.literal(groups, "groups")),
+        "groups": IntAttr(groups),
     }
     if transpose:
         properties |= {"transposed": UnitAttr(), "output_padding": numbers(output_padding)}

@@ -15,12 +15,13 @@ from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.graph.view import ConcatOp, DiagonalOp, FlipOp, InsertOp, PadOp, UnfoldOp, product
 from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, ceildiv, const, floordiv, maximum, minimum, mod, sub
 from dlcb.dialects.types import i1, i64, is_float
+from dlcb.frontend.aten import memory
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.creation import iota
 from dlcb.frontend.aten.table import Table, listed, several, spread
 from dlcb.passes.graph_builder import int_list
 
-TABLE = Table()
+TABLE = Table(memory.TABLE)
 
 
 def rank_of(value: SSAValue) -> int:

@@ -835,6 +835,10 @@ for inputs_, witness_, attributes_ in (
     sample("convolution", inputs_, witness_, note="transposed" if "transposed" in attributes_ else "", **attributes_)
 ONES = convolution([], (1, 1), (0, 0), (1, 1))[2]
 sample(
+    "convolution", [given("f32", 2, N, 6, 5), given("f32", ("o", 14), 1, 3, 2)],
+    lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **ONES | {"groups": IntAttr(0)},
+)  # fmt: skip
+sample(
     "convolution", [given("f32", 2, N, 6, 5), given("f32", ("o", 10), 1, 3, 2)],
     lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **ONES | {"groups": IntAttr(0)},
 )  # fmt: skip
