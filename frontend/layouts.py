@@ -15,6 +15,16 @@ def order_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(sizes)), key=lambda axis: (-strides[axis], sizes[axis] == 1, axis)))
 
 
+def is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Neither gaps nor expanded dims?"""
+    step = 1
+    for axis in reversed(order_of(sizes, strides)):
+        if strides[axis] != step:
+            return False
+        step *= sizes[axis]
+    return True
+
+
 def example_order(example: torch.Tensor) -> tuple[int, ...]:
     """The same, where dims of size 1 stand as they would in the layout that torch takes the tensor for."""
     rank = example.dim()

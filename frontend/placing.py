@@ -14,22 +14,30 @@ import torch
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
-from dlcb.dialects.graph.strides import layout_strides, reshape_conditions
-from dlcb.dialects.graph.types import Layout, TensorType, contiguous, dense, strided, tensor, type_of
-from dlcb.dialects.graph.view import ReshapeOp
-from dlcb.dialects.shape.expr import Expr, add, const, evaluate
+from dlcb.dialects.graph.strides import expand_strides, layout_strides, reshape_conditions
+from dlcb.dialects.graph.types import DenseLayout, Layout, TensorType, contiguous, dense, strided, tensor, type_of
+from dlcb.dialects.graph.view import ExpandOp, ReshapeOp, reshape_groups
+from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, logical_and, logical_or, select
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import LAYOUT, InternalError
-from dlcb.frontend.layouts import order_of
+from dlcb.frontend.layouts import is_dense, order_of
 from dlcb.frontend.records import Captured, Place, Value
 from dlcb.passes.fusion.updates import views_between
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.solve import STRIDES
 
-
 MAY_COPY = frozenset({"reshape", "flatten", "reshape_as", "contiguous", "to", "_to_copy", "clone"})
 """Operations that give a view or a copy, as the strides of their operand allow."""
+
+
+TAKES_NUMBERS = frozenset(
+    {
+        "add", "sub", "rsub", "mul", "div", "floor_divide", "remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge",
+        "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor",
+    }
+)  # fmt: skip
+"""Operations for which torch makes a tensor of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,8 @@ class _Placing:
         placed = self._view(result, output, memory, own_layout(place.root))
         if placed is None:
             return Placed(result, own_layout(output))
+        if placed.view is None and self._is_contiguous_if_it_can(place.root):
+            placed = replace(placed, view=self._contiguous_if_it_can(result, own_layout(place.root)))
         if of is not None and self._placed[of].memory is memory:
             return replace(placed, shares=self._numbers_of_results[of])
         return placed
@@ -148,6 +158,33 @@ class _Placing:
         t = type_of(result)
         return Placed(memory, layout, tensor(t.dims, t.element, strided(dims, start)))
 
+    def _is_contiguous_if_it_can(self, value: Value) -> bool:
+        """Is it made by an elementwise operation of dense tensors of its sizes? Torch makes the result of contiguous
+        tensors contiguous, whatever strides their dims of size 1 have; not where a number is one of its operands."""
+        record = self._made.get(value)
+        op = self._value_of(value).owner
+        if record is None or not isinstance(op, GraphOp) or op.FAMILY != "elementwise" or record.op in MAY_COPY:
+            return False
+        tensors = [v for v in record.args if isinstance(v, Value)]
+        if any(tensor.shape != value.shape or not is_dense(tensor.shape, tensor.strides) for tensor in tensors):
+            return False
+        if record.op in TAKES_NUMBERS and len(tensors) == 1 < len(record.args):
+            return self._is_contiguous_if_it_can(tensors[0])
+        return True
+
+    def _contiguous_if_it_can(self, result: SSAValue, layout: DenseLayout) -> TensorType | None:
+        """All of the memory, row-major where the dims that lie in another order have size 1."""
+        sizes, order = self._sizes.of(result), layout.order
+        turned = [(a, b) for place, a in enumerate(order) for b in order[place + 1 :] if a > b]
+        can = logical_and(*(logical_or(eq(sizes[a], 1), eq(sizes[b], 1)) for a, b in turned))
+        if can.is_const:
+            return None
+        strides, _ = layout_strides(layout, sizes, self._sizes.dim)
+        plain, _ = layout_strides(None, sizes, self._sizes.dim)
+        t = type_of(result)
+        dims = [self._system.define_fresh(select(can, p, s), "s") for p, s in zip(plain, strides, strict=True)]
+        return tensor(t.dims, t.element, strided(tuple(dims)))
+
     def _strides(
         self, views: Sequence[GraphOp], memory: SSAValue, layout: Layout
     ) -> tuple[tuple[Expr, ...], Expr, list[tuple[GraphOp, Expr]]]:
@@ -155,14 +192,19 @@ class _Placing:
         strides, offset = layout_strides(layout, sizes.of(memory), sizes.dim)
         conditions: list[tuple[GraphOp, Expr]] = []
         for view in views:
+            if isinstance(view, ExpandOp):
+                strides = expand_strides(sizes.of(view.operands[0]), strides, sizes.of(view.results[0]))
+                continue
             got = view.view(strides, sizes)
             if got is not None:
                 strides, offset = got.strides, add(offset, got.offset)
                 continue
             if not isinstance(view, ReshapeOp):
                 raise InternalError(f"{view.title}: is a view, but has no strides")
+            before, after = sizes.of(view.operands[0]), sizes.of(view.results[0])
+            runs = reshape_groups(self._traced_sizes(before), self._traced_sizes(after))
             needed: list[Expr]
-            strides, needed = reshape_conditions(sizes.of(view.operands[0]), strides, sizes.of(view.results[0]))
+            strides, needed = reshape_conditions(before, strides, after, runs)
             conditions += [(view, condition) for condition in needed]
         return strides, offset, conditions
 
@@ -173,7 +215,7 @@ class _Placing:
             where = f"at {view.line} its memory is viewed with other sizes, which its strides do not allow"
             text = f"{STRIDES}{where}: there are gaps between the dims, or they lie in another order"
             if may_copy:
-                text = f"{LAYOUT}{where}; the program was compiled for arguments whose strides do, compile it for such too"
+                text = f"{LAYOUT}{where}; the program was compiled for arguments whose strides do"
             self._system.requires.append(Require.any_of([condition], text))
 
     def _may_copy(self, output: Value) -> bool:
@@ -188,6 +230,9 @@ class _Placing:
             output = first
         return False
 
+    def _traced_sizes(self, sizes: Sequence[Expr]) -> list[Expr]:
+        return [const(evaluate(self._system.value(size), self._system.traced)) for size in sizes]
+
     def _is_traced(self, strides: Sequence[Expr], traced: Value) -> bool:
         """Are these the strides that torch gave the fake? Those of dims of size 1 mean nothing."""
         known = self._system.traced
@@ -197,7 +242,7 @@ class _Placing:
         )
 
 
-def own_layout(root: Value) -> Layout:
+def own_layout(root: Value) -> DenseLayout:
     """Memory of its own lies densely, in the order that eager gives it."""
     return dense(order_of(root.shape, root.strides))
 
@@ -206,13 +251,6 @@ def weight_layout(weight: torch.Tensor) -> Layout | None:
     """How a weight lies; None for a contiguous one."""
     if weight.is_contiguous():
         return None
-    order = order_of(weight.shape, weight.stride())
-    dims = [const(size) for size in weight.shape]
-    wanted, _ = layout_strides(dense(order), dims, const_dim)
-    lies_dense = all(s.value == have for s, have in zip(wanted, weight.stride(), strict=True))
-    return dense(order) if lies_dense else strided(tuple(weight.stride()))
-
-
-def const_dim(dim: int | str) -> Expr:
-    assert isinstance(dim, int)
-    return const(dim)
+    if is_dense(weight.shape, weight.stride()):
+        return dense(order_of(weight.shape, weight.stride()))
+    return strided(tuple(weight.stride()))

@@ -4,9 +4,9 @@
     →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
 Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
-forms: one for an input that lies as the result does, in which axes merge, and the general one; the host program chooses. Kernels of
-`@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters: they are many, and
-none of them is hot.
+forms: one for an input that lies as the result does, in which axes merge, and the general one; the host program
+chooses. Kernels of `@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters:
+they are many, and none of them is hot.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Renaming:
         """What a return says of where a result lies."""
         if isinstance(attribute, TensorType):
             return self._attribute(attribute)
-        return self._layout(attribute) if isinstance(attribute, StridedLayout) else attribute
+        return self._strided(attribute) if isinstance(attribute, StridedLayout) else attribute
 
     def _attribute(self, attribute: TensorType | DimsAttr) -> Attribute:
         """Each attribute once; it is kept with its answer, so that its id stays its own."""
@@ -102,10 +102,11 @@ class Renaming:
         return tensor(self._dims(type.dims), type.element, self._layout(type.layout)) if type.ranked else type
 
     def _layout(self, layout: Layout | None) -> Layout | None:
-        if isinstance(layout, StridedLayout):
-            *strides, offset = self._dims((*layout.strides, layout.offset))
-            return strided(tuple(strides), offset)
-        return layout
+        return self._strided(layout) if isinstance(layout, StridedLayout) else layout
+
+    def _strided(self, layout: StridedLayout) -> StridedLayout:
+        *strides, offset = self._dims((*layout.strides, layout.offset))
+        return strided(tuple(strides), offset)
 
     def _dims(self, dims: Dims) -> Dims:
         new = tuple([self._values.get(d, d) if isinstance(d, str) else d for d in dims])

@@ -36,6 +36,7 @@ class CallerArguments:
         self._is_updated = [a.updated for _, a in self._expected]
         self._updated = [n for n, updated in enumerate(self._is_updated) if updated]
         self.has_updates = bool(self._updated)
+        self._strides = exact_strides if _shows_arguments(program) else normal_strides
         self.read: Reader = self._reader()
         """The key of a call, strides as they are, and the tensors' addresses (0 for an integer). A UserError for
         arguments of the wrong number or kind; not for all wrong ones: a new key has to be checked."""
@@ -46,13 +47,14 @@ class CallerArguments:
         return [number for number, _ in self._expected]
 
     def normal_key(self, arguments: Sequence[Any]) -> Key:
-        """The key that all calls have of which a plan can't tell the difference: strides are normal."""
+        """The key that all calls have of which a plan can't tell the difference: strides are normal, unless the caller
+        gets to see them."""
         key: list[Any] = []
         for value, (_, argument) in zip(arguments, self._expected, strict=True):
             if argument.kind == "int":
                 key.append(value)
             else:
-                strides = normal_strides(value.shape, value.stride())
+                strides = self._strides(value.shape, value.stride())
                 key += (value.shape, strides, value.dtype, value.device, alignment_of(value))
         return tuple(key)
 
@@ -80,7 +82,7 @@ class CallerArguments:
             if argument.kind == "int":
                 integers[number] = value
             else:
-                sizes[number], strides[number] = tuple(value.shape), normal_strides(value.shape, value.stride())
+                sizes[number], strides[number] = tuple(value.shape), self._strides(value.shape, value.stride())
                 alignment[number] = alignment_of(value)
         for number, known in zip(weight_numbers, weight_alignments, strict=True):
             alignment[number] = known
@@ -154,6 +156,17 @@ class CallerArguments:
 
     def _fail(self, what: str) -> NoReturn:
         raise UserError(f"{self._name}: {what}")
+
+
+def exact_strides(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    return tuple(strides)
+
+
+def _shows_arguments(program: Program) -> bool:
+    """Does the caller get views of arguments? Then their strides show, also those of dims of size 1."""
+    arguments = {row[1] for row in program.code if row[0] == "argument"}
+    views = {row[1] for row in program.code if row[0] == "view" and row[2] in arguments}
+    return any(row[0] == "return" and not views.isdisjoint(row[1]) for row in program.code)
 
 
 def normal_strides(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:

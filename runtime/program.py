@@ -44,7 +44,8 @@ def compile_program(program: Program) -> PlanFunction:
     ("library", slot | None, function, tensors, out | None, options, dtype | None)
     ("return", (("tensor", slot) | ("index", value), …))
 
-    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs are exact: they never wrap.
+    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs are
+    exact: they never wrap.
     """
     source = program_source(program)
     rows = program.code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout
-from dlcb.dialects.graph.view import is_one, product, reshape_groups, row_major_strides
+from dlcb.dialects.graph.view import is_one, product, row_major_strides
 from dlcb.dialects.shape.expr import Expr, const, eq, logical_or, mul, select
 
 
@@ -29,14 +29,17 @@ def dense_strides(layout: DenseLayout, sizes: Sequence[Expr]) -> tuple[Expr, ...
 
 
 def reshape_conditions(
-    sizes: Sequence[Expr], strides: Sequence[Expr], result_sizes: Sequence[Expr]
+    sizes: Sequence[Expr], strides: Sequence[Expr], result_sizes: Sequence[Expr], runs: Sequence[tuple[range, range]]
 ) -> tuple[tuple[Expr, ...], list[Expr]]:
     """The strides of a reshape as a view, and the conditions under which it can be one. A dim of size 1 may have any
-    stride, and an empty tensor can be viewed anyhow."""
+    stride, and an empty tensor can be viewed anyhow. `runs` are those of `reshape_groups`, where they need not be
+    proved."""
     found: list[Expr] = [const(0)] * len(result_sizes)
     conditions: list[Expr] = []
     empty = eq(product(sizes), 0)
-    for operand_run, result_run in reshape_groups(sizes, result_sizes):
+    for operand_run, result_run in runs:
+        whole = product([sizes[i] for i in operand_run])
+        conditions.append(logical_or(empty, eq(whole, product([result_sizes[j] for j in result_run]))))
         axes = [i for i in reversed(operand_run) if not is_one(sizes[i])]
         step, count = (strides[axes[0]], sizes[axes[0]]) if axes else (const(1), const(1))
         for i in axes[1:]:
@@ -48,3 +51,19 @@ def reshape_conditions(
             found[j] = step
             step = mul(step, result_sizes[j])
     return tuple(found), [c for c in conditions if c.value != 1]
+
+
+def expand_strides(sizes: Sequence[Expr], strides: Sequence[Expr], result_sizes: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The strides of an expand as torch gives them: a dim that stays 1 keeps its stride, a new one of size 1 lies
+    outside its neighbour."""
+    found = [const(0)] * len(result_sizes)
+    new = len(result_sizes) - len(sizes)
+    for axis in reversed(range(len(result_sizes))):
+        wanted = result_sizes[axis]
+        if axis >= new:
+            found[axis] = select(eq(sizes[axis - new], wanted), strides[axis - new], 0)
+        elif axis + 1 < len(result_sizes):
+            found[axis] = select(eq(wanted, 1), mul(result_sizes[axis + 1], found[axis + 1]), 0)
+        else:
+            found[axis] = select(eq(wanted, 1), 1, 0)
+    return tuple(found)

@@ -123,11 +123,11 @@ class FuncOp(QuickOp):
 class ReturnOp(QuickOp):
     """What a function gives back. The first operands are the new values of the arguments in `updates`, written in
     place; the others are the results. `aliases = [[result, argument], …]`: these results lie in the memory of an
-    argument; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All other results have
+    argument; `shares = [[result, earlier result], …]`: these lie in the memory of another result. All others have
     memory of their own. `numbers` are results that are integers: dims.
 
-    `layouts` says of each result how its memory lies: `dense` where it is its own, the argument's strides where it is an
-    argument's. Without it, results lie as is best. `views` says of each result what the caller gets of its memory: a
+    `layouts` says of each result how its memory lies: `dense` where it is its own, the argument's strides where it is
+    an argument's. Without it, results lie as is best. `views` says of each result what the caller gets of its memory: a
     tensor type with strides and offset, or `unit` for all of it; the operand is all of it."""
 
     name = "dlcb.graph.return"
