@@ -4,7 +4,7 @@
 the result: that of the operands (`same`), a truth value (`bool`), or the one that is asked for (`given`, cast only).
 Integer `div` does not exist: `floordiv` rounds down, `truncdiv` towards zero; `mod` has the sign of the divisor, `fmod`
 that of the dividend. `maximum` and `minimum` return NaN if either operand is NaN, else the
-first of equal ones. `pow` follows C. `logaddexp` is
+first of equal ones. `pow` follows C. `fma` is a·b + c, rounded once. `logaddexp` is
 ln(e^a + e^b). `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0. Integer arithmetic wraps at the width
 of its type; a shift by fewer bits than 0, or as many as there are, leaves no bit but the sign's. `floordiv` of floats
 is the whole number next to (a - fmod(a, b)) / b, so that it fits `mod`; `cast` from a float outside an integer's range
@@ -75,6 +75,7 @@ _TABLE = (
     ScalarFunction("not", 1, "bits"),
     ScalarFunction("shl", 2, "integer"),
     ScalarFunction("shr", 2, "integer"),
+    ScalarFunction("fma", 3, "float"),
     ScalarFunction("select", 3, "any"),
     ScalarFunction("cast", 1, "any", result="given"),
 )

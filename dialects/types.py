@@ -76,15 +76,17 @@ def common_compute_type(*elements: Attribute) -> Attribute:
 @cache
 def integer_limits(element: Attribute) -> tuple[int, int]:
     """The least and the largest number of an integer type; truth values are 0 and 1."""
-    assert isinstance(element, IntegerType)
-    bits = element.width.data
-    if element == i1 or element.signedness.data == Signedness.UNSIGNED:
+    bits = 1 if element == i1 else 8 * BYTES[element]
+    if element in (i1, ui8):
         return 0, (1 << bits) - 1
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
 def wrapped(value: int, element: Attribute) -> int:
-    """The number of the integer type that is equal to the value modulo the type's range."""
+    """The number of the integer type that is equal to the value modulo the type's range; of truth values, whether it is
+    not 0."""
+    if element == i1:
+        return int(value != 0)
     low, high = integer_limits(element)
     return (value - low) % (high - low + 1) + low
 

@@ -93,6 +93,12 @@ def _float_truncdiv(a: Array, b: Array) -> Array:
     return np.trunc(a / b)
 
 
+def _multiply_add(a: Array, b: Array, c: Array) -> Array:
+    """Rounded from a wider type, which is once but for ties."""
+    wider = np.float64 if a.dtype == np.float32 else np.longdouble
+    return (a.astype(wider) * b + c).astype(a.dtype)
+
+
 def _inverse_root(x: Array) -> Array:
     return 1 / np.sqrt(x)
 
@@ -191,6 +197,7 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "not": np.bitwise_not,
     "shl": _shift_left,
     "shr": _shift_right,
+    "fma": _multiply_add,
     "select": np.where,
 }
 """Every function of the table but `cast`, which is `convert`."""

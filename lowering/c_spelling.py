@@ -76,6 +76,7 @@ def _floats() -> dict[tuple[str, str], str]:
         table |= {(name, kind): f"{name}{suffix}({{0}})" for name in _C_FUNCTIONS}
         table |= {(name, kind): f"{name}{suffix}({{0}}, {{1}})" for name in ("pow", "atan2", "hypot", "copysign")}
         table["logaddexp", kind] = "dlcb_logaddexp({0}, {1})"
+        table["fma", kind] = f"fma{suffix}({{0}}, {{1}}, {{2}})"
         table["abs", kind] = f"fabs{suffix}({{0}})"
         table["round", kind] = f"rint{suffix}({{0}})"
         table["rsqrt", kind] = "dlcb_rsqrt({0})"

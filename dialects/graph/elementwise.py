@@ -143,6 +143,9 @@ _UNARY = {
     "round": "x to the nearest integer, ties to even.  Source: torch.round.",
     "not": "bitwise or logical not.  Source: torch.bitwise_not, torch.logical_not.",
 }
+_TERNARY = {
+    "fma": "a · b + c, rounded once, floats.  Source: torch.add with alpha, torch.addcmul, torch.lerp.",
+}
 _COMPARISONS = {
     "eq": "lhs = rhs.  Source: torch.eq.",
     "ne": "lhs ≠ rhs.  Source: torch.ne.",
@@ -155,6 +158,7 @@ _COMPARISONS = {
 SIMPLE: dict[str, type[Operation]] = {
     **{name: _simple(Arithmetic, name, doc) for name, doc in _BINARY.items()},
     **{name: _simple(Arithmetic, name, doc) for name, doc in _UNARY.items()},
+    **{name: _simple(Arithmetic, name, doc) for name, doc in _TERNARY.items()},
     **{name: _simple(Comparison, name, doc) for name, doc in _COMPARISONS.items()},
 }
 """The ops whose element is the scalar function of the same name, by that name."""

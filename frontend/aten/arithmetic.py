@@ -57,6 +57,14 @@ def scaled(i: Builder, value: Operand, factor: Any) -> Operand:
     return i.call("mul", value, in_range(i, factor, i.dtypes[0]), element=compute_type(i.element))
 
 
+def multiply_add(i: Builder, a: Operand, b: Operand, c: Operand, element: Attribute | None = None) -> SSAValue:
+    """a · b + c; of floats rounded once, as torch's vectors and its kernels for GPUs do."""
+    element = i.element if element is None else element
+    if is_float(element):
+        return i.call("fma", *(operand(i, o, element) for o in (a, b, c)), element=element)
+    return i.call("add", i.call("mul", a, b, element=element), c, element=element)
+
+
 def _python_type(value: Number) -> type[int | float]:
     if isinstance(value, Ratio):
         return float
@@ -85,17 +93,23 @@ def in_dtype(i: Builder, value: Operand, dtype: torch.dtype) -> SSAValue:
 
 @TABLE.handles("add")
 def add(i: Builder, self: Operand, other: Operand, *, alpha: Any = 1) -> SSAValue:
-    return arithmetic(i, "or" if i.element == i1 else "add", self, scaled(i, other, alpha))
+    if i.element == i1:
+        return arithmetic(i, "or", self, i.call("and", other, alpha) if alpha != 1 else other)
+    if alpha == 1:
+        return arithmetic(i, "add", self, other)
+    return multiply_add(i, other, in_range(i, alpha, i.dtypes[0]), self)
 
 
 @TABLE.handles("sub")
 def sub(i: Builder, self: Operand, other: Operand, *, alpha: Any = 1) -> SSAValue:
-    return arithmetic(i, "sub", self, scaled(i, other, alpha))
+    if alpha == 1 or isinstance(alpha, (Expr, Ratio)):
+        return arithmetic(i, "sub", self, scaled(i, other, alpha))
+    return add(i, self, other, alpha=-alpha)
 
 
 @TABLE.handles("rsub")
 def rsub(i: Builder, self: Operand, other: Operand, alpha: Any = 1) -> SSAValue:
-    return arithmetic(i, "sub", other, scaled(i, self, alpha))
+    return sub(i, other, self, alpha=alpha)
 
 
 @TABLE.handles("mul")
@@ -121,14 +135,23 @@ def _enter_binary(name: str, *aten: str) -> None:
 
 
 _enter_binary("floordiv", "floor_divide")
-_enter_binary("mod", "remainder")
-_enter_binary("fmod", "fmod")
 _enter_binary("atan2", "atan2", "arctan2")
 _enter_binary("hypot", "hypot")
 _enter_binary("copysign", "copysign")
 _enter_binary("and", "bitwise_and")
 _enter_binary("or", "bitwise_or")
 _enter_binary("xor", "bitwise_xor")
+
+
+def _enter_remainder(name: str, aten: str) -> None:
+    @TABLE.handles(aten)
+    def remainder(i: Builder, self: Operand, other: Operand) -> SSAValue:
+        """A number is rounded to half precision, unlike one that is added or divides."""
+        return arithmetic(i, name, in_dtype(i, self, i.dtypes[0]), in_dtype(i, other, i.dtypes[0]))
+
+
+_enter_remainder("mod", "remainder")
+_enter_remainder("fmod", "fmod")
 
 
 def _enter_shift(name: str, aten: str) -> None:
@@ -163,7 +186,8 @@ def power(i: Builder, self: Operand, exponent: Operand) -> SSAValue:
         simple = _literal_power(i, self, exponent)
         if simple is not None:
             return simple
-    return arithmetic(i, "pow", in_range(i, self, i.dtypes[0]), in_range(i, exponent, i.dtypes[0]))
+    base = in_dtype(i, in_range(i, self, i.dtypes[0]), i.dtypes[0])
+    return arithmetic(i, "pow", base, in_range(i, exponent, i.dtypes[0]))
 
 
 def _literal_power(i: Builder, base: SSAValue, exponent: float) -> SSAValue | None:
@@ -185,8 +209,7 @@ def _literal_power(i: Builder, base: SSAValue, exponent: float) -> SSAValue | No
 
 @TABLE.handles("addcmul")
 def addcmul(i: Builder, self: SSAValue, tensor1: SSAValue, tensor2: SSAValue, *, value: float = 1) -> SSAValue:
-    wide = compute_type(i.element)
-    return arithmetic(i, "add", self, i.call("mul", scaled(i, tensor1, value), tensor2, element=wide))
+    return multiply_add(i, scaled(i, tensor1, value), tensor2, self)
 
 
 @TABLE.handles("addcdiv")
@@ -200,12 +223,12 @@ def lerp(i: Builder, self: SSAValue, end: SSAValue, weight: Operand) -> SSAValue
     """From the nearer end, so that a weight of 1 gives exactly the other one."""
     wide = compute_type(i.element)
     way = i.call("sub", end, self, element=wide)
-    from_start = i.call("add", self, i.call("mul", way, weight, element=wide), element=wide)
-    rest = i.call("sub", 1.0, weight, element=wide)
-    from_end = i.call("sub", end, i.call("mul", way, rest, element=wide), element=wide)
     if isinstance(weight, (int, float)):
-        return i.cast(from_start if abs(weight) < 0.5 else from_end, i.element)
+        near, rest = (self, weight) if abs(weight) < 0.5 else (end, weight - 1)
+        return multiply_add(i, way, rest, near)
     weight = weight if isinstance(weight, SSAValue) else i.number(weight, wide)
+    from_start = multiply_add(i, way, weight, self, wide)
+    from_end = multiply_add(i, way, i.call("sub", weight, 1.0, element=wide), end, wide)
     small = i.call("lt", i.call("abs", weight, element=wide), 0.5, element=i1)
     return i.where(small, from_start, from_end)
 

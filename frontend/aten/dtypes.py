@@ -52,4 +52,5 @@ def promoted(a: torch.dtype, a_scalar: bool, b: torch.dtype | type, b_scalar: bo
 
 def rounded(value: float, dtype: torch.dtype) -> float | int | bool:
     """A Python number as this dtype holds it; an integer wraps."""
-    return torch.tensor(value).to(dtype).item()
+    exact = torch.float64 if isinstance(value, float) else torch.int64
+    return torch.tensor(value, dtype=exact).to(dtype).item()

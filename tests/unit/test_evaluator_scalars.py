@@ -10,8 +10,9 @@ import torch
 
 from dlcb.dialects import scalar
 from dlcb.dialects.coord.ops import INDEX_FUNCTIONS
+from dlcb.dialects.cuda.values import DOMAINS
 from dlcb.dialects.shape import expr
-from dlcb.dialects.types import bf16, f16, f32, f64, i1, i32, i64
+from dlcb.dialects.types import bf16, f16, f64, i1, i32, i64
 from dlcb.errors import InternalError
 from dlcb.evaluator.coordinates import ARRAY_FUNCTIONS, call, evaluate_indices
 from dlcb.evaluator.scalars import SCALARS, apply, convert, fold
@@ -25,16 +26,9 @@ def test_the_table_of_scalar_functions_is_complete() -> None:
 
 @pytest.mark.parametrize("function", scalar.FUNCTIONS.values(), ids=lambda f: f.name)
 def test_a_scalar_function_keeps_the_type_that_the_table_says(function: scalar.ScalarFunction) -> None:
-    domains = {
-        "any": (i1, i32, i64, f32, f64),
-        "number": (i32, i64, f32, f64),
-        "float": (f32, f64),
-        "integer": (i32, i64),
-        "bits": (i1, i32, i64),
-    }
     if function.name == "cast":
         pytest.skip("`convert` has its own tests")
-    for element in domains[function.domain]:
+    for element in DOMAINS[function.domain]:
         operands = [convert(np.asarray([0, 1, 2]), element) for _ in range(function.arity)]
         if function.name == "select":
             operands[0] = convert(operands[0], i1)
