@@ -118,7 +118,7 @@ class Graph:
         return self.op("insert", base, src, starts=starts, steps=steps or (1,) * len(starts))
 
     def softmax_of(self, x: SSAValue, axis: int) -> SSAValue:
-        e = self.op("exp", self.op("sub", x, self.op("amax", x, axes=[axis], keep=True)))
+        e = self.op("exp", self.op("sub", x, self.op("amax", x, axes=[axis], keep=True, empty=True)))
         return self.op("div", e, self.op("sum", e, axes=[axis], keep=True))
 
     def __getattr__(self, name: str) -> Callable[..., SSAValue]:

@@ -36,6 +36,12 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "minimum": torch.minimum,
 }
 REDUCE: dict[str, Callable[..., Tensor]] = {"mean": torch.mean, "amax": torch.amax, "amin": torch.amin}
+SCAN: dict[str, Callable[..., Tensor]] = {
+    "cumsum": lambda x, axis: (x * SMALL).cumsum(axis),
+    "cummax": lambda x, axis: x.cummax(axis).values,
+    "cummin": lambda x, axis: x.cummin(axis).values,
+}
+SMALL = 1 / 64
 ZERO, ONE = const(0), const(1)
 
 
@@ -95,6 +101,10 @@ def _build_step(g: Graph, step: Step, args: list[SSAValue]) -> SSAValue:
             return g.op(step.kind, x, axes=data[0], keep=data[1])
         case "softmax":
             return g.softmax_of(x, data)
+        case "cumsum":
+            return g.cumsum(g.mul(x, g.number(SMALL, "f64")), axis=data)
+        case "cummax" | "cummin":
+            return g.op(step.kind, x, axis=data)
         case "reshape" | "expand":
             return g.op(step.kind, x, shape=shape)
         case "permute":
@@ -151,7 +161,9 @@ def _torch_step(step: Step, args: list[Tensor], env: Mapping[str, int]) -> Tenso
         case "mean" | "amax" | "amin":
             return REDUCE[step.kind](x, data[0], keepdim=data[1])
         case "softmax":
-            return x.softmax(data) if x.shape[data] else _refuse(x)
+            return x.softmax(data)
+        case "cumsum" | "cummax" | "cummin":
+            return SCAN[step.kind](x, data)
         case "reshape":
             return x.reshape(shape)
         case "expand":
@@ -179,10 +191,6 @@ def _torch_step(step: Step, args: list[Tensor], env: Mapping[str, int]) -> Tenso
             return torch.where(args[0], args[1], args[2])
         case _:
             return (UNARY.get(step.kind) or BINARY[step.kind])(*args)
-
-
-def _refuse(x: Tensor) -> Tensor:
-    raise RuntimeError(f"softmax over nothing: its maximum is of no element, sizes {tuple(x.shape)}")
 
 
 def _grid(data: Any, shape: Sequence[int], env: Mapping[str, int]) -> tuple[slice, ...]:
@@ -269,9 +277,12 @@ class _Drawn:
         self.add(kind, [v], (axes, keep), kept, element)
 
     def _softmax(self, v: int, shape: Shape, element: str) -> None:
-        if shape and ZERO not in shape:
-            self.empty = False
+        if shape:
             self.add("softmax", [v], self.draw(st.integers(0, len(shape) - 1)), shape, element)
+
+    def _scan(self, v: int, shape: Shape, element: str) -> None:
+        if shape:
+            self.add(self.pick(list(SCAN)), [v], self.draw(st.integers(0, len(shape) - 1)), shape, element)
 
     def _reshape(self, v: int, shape: Shape, element: str) -> None:
         total = mul(1, *shape)
@@ -375,7 +386,7 @@ class _Drawn:
 
 
 KINDS = (
-    "unary unary scale cast binary binary binary where reduce reduce softmax reshape reshape permute expand slice "
+    "unary unary scale cast binary binary binary where reduce reduce softmax scan reshape reshape permute expand slice "
     "insert flip pad concat take pool"
 ).split()
 N, M, K = sym("n"), sym("m"), sym("k")
