@@ -4,6 +4,7 @@
 import dlcb
 m = dlcb.compile(model, (x,))        # every size that can be free is free
 m(x2); print(m.explain()); m.save("encoder.dlcb"); m = dlcb.load("encoder.dlcb")
+torch.compile(model, backend="dlcb")(x); print(dlcb.explain())
 ```
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from dlcb.errors import DlcbError, InternalError, UnsupportedError, UserError
     from dlcb.frontend.api import compile, cuda_text
+    from dlcb.frontend.dynamo import explain
     from dlcb.frontend.package import package
     from dlcb.runtime.compiled import CompiledModel
 
@@ -30,6 +32,7 @@ __all__ = [
     "UserError",
     "compile",
     "cuda_text",
+    "explain",
     "load",
     "package",
 ]
@@ -42,6 +45,7 @@ _HOMES = {
     "UserError": "dlcb.errors",
     "compile": "dlcb.frontend.api",
     "cuda_text": "dlcb.frontend.api",
+    "explain": "dlcb.frontend.dynamo",
     "package": "dlcb.frontend.package",
 }
 

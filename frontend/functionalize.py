@@ -71,6 +71,8 @@ class State:
     """Shares memory in a way that is not known as a step from a parent."""
     dims: tuple[int, ...] | None = None
     """Its sizes as tracked ints, once someone asked."""
+    written: bool = False
+    """Its value is what was written last, not a view of its parent's."""
 
 
 class Memory:
@@ -94,7 +96,18 @@ class Memory:
         if state.version != state.storage.version:
             state.value = self._again(state)
             state.version = state.storage.version
+            state.written = False
         return state.value
+
+    def read_as_view(self, state: State) -> Value:
+        """The value as a view of its storage's, also where it or a parent was written itself."""
+        if state.parent is not None and state.step is not None and not state.opaque:
+            parent = self.read_as_view(state.parent)
+            if state.written or state.version != state.storage.version:
+                state.value = self._step(state, state.step, parent)
+                state.version = state.storage.version
+                state.written = False
+        return self.read(state)
 
     def write(self, state: State, value: Value, line: str) -> None:
         if state.opaque:
@@ -106,6 +119,7 @@ class Memory:
             self.write(state.parent, self._written_back(state, state.parent, value, line), line)
         state.value = value
         state.version = state.storage.version
+        state.written = True
 
     def _again(self, state: State) -> Value:
         if state.opaque:
@@ -113,9 +127,10 @@ class Memory:
         if state.parent is None:
             return state.storage.value
         parent = self.read(state.parent)
-        if state.step is None:
-            return parent
-        return self._emit(state.step.op, (parent, *state.step.args), state.step.kwargs, state.tensor, state.step.run)
+        return parent if state.step is None else self._step(state, state.step, parent)
+
+    def _step(self, state: State, step: Step, parent: Value) -> Value:
+        return self._emit(step.op, (parent, *step.args), step.kwargs, state.tensor, step.run)
 
     def _written_back(self, view: State, parent: State, value: Value, line: str) -> Value:
         """The parent's value once its view has this one."""

@@ -121,7 +121,9 @@ class Session:
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:
-        recorded = trace.operand(trace.fake(leaf))
+        fake = trace.fake(leaf)
+        is_tensor = isinstance(fake, torch.Tensor)
+        recorded = trace.memory.read_as_view(trace.state(fake)) if is_tensor else trace.operand(fake)
         if recorded is None or isinstance(recorded, _OUTPUTS):
             return recorded
         raise UnsupportedError(f"the program returns a {type(leaf).__name__}; return the tensors in it")

@@ -47,9 +47,10 @@ def _build_spliced(captured: Captured, survey: Survey, name: str, options: Optio
             built.append(build(imported, f"{name}_{len(built)}", options))
             steps.append(RegionStep(step, built[-1].program, program.numbers))
         else:
-            steps.append(EagerStep(step))
+            steps.append(EagerStep(step, programs.checks_after(step)))
     expanded = {n: programs.expanded(e) for n, e in survey.sizes.items()}
-    spliced = SplicedProgram(captured, expanded, steps, parts.updates, parts.views_of_updated)
+    checks = programs.early_checks()
+    spliced = SplicedProgram(captured, expanded, checks, steps, parts.updates, parts.views_of_updated)
     artifact = Artifact(name, options.target, options.weights, {}, "", {}, {}, {}, TORCH_RANGE)
     for number, one in enumerate(built):
         artifact.kernels += one.artifact.kernels

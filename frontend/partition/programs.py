@@ -11,7 +11,7 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.eager import expressions_of, values_of
 from dlcb.frontend.importer import Survey
 from dlcb.frontend.partition.regions import Region, Sizes
-from dlcb.frontend.records import ELEMENT, Alias, Captured, Input, Value, value_name
+from dlcb.frontend.records import ELEMENT, Alias, Captured, Input, Record, Value, value_name
 from dlcb.frontend.tracker import Check
 
 
@@ -61,6 +61,20 @@ class RegionPrograms:
             out_spec=private.flatten(list(region.gives))[1],
         )
         return RegionProgram(own, known, numbers)
+
+    def checks_after(self, record: Record) -> list[Check]:
+        """The checks of what an eager operation made, none of which can be made earlier."""
+        order = {value: place for place, r in enumerate(self._captured.records) for value in r.results}
+        found: list[Check] = []
+        for check in self._captured.checks:
+            sources = self._sizes.sources_of(check)
+            if sources and max(sources, key=lambda v: order[v]) in record.results:
+                found.append(check)
+        return found
+
+    def early_checks(self) -> list[Check]:
+        """The checks of sizes of inputs."""
+        return [check for check in self._captured.checks if not self._sizes.sources_of(check)]
 
     def expanded(self, expr: Expr) -> Expr:
         return self._sizes.expanded(expr)

@@ -15,6 +15,7 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend.eager import expressions_of, values_of
 from dlcb.frontend.importer import Survey
 from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
+from dlcb.frontend.tracker import Check
 
 CHEAP = frozenset(
     {
@@ -84,14 +85,13 @@ class Sizes:
     def sources(self, expr: Expr) -> Iterable[Value]:
         return (self._eager[name] for name in self.expanded(expr).free if name in self._eager)
 
+    def sources_of(self, check: Check) -> set[Value]:
+        return {value for side in (check.lhs, check.rhs) for value in self.sources(side)}
+
 
 def split(captured: Captured, survey: Survey) -> Split:
-    """Raises `UnsupportedError` where Python branched on what eager operations make."""
     left = {captured.records[place]: reason for place, reason in survey.left_out.items()}
     sizes = Sizes(captured, survey)
-    for check in captured.checks:
-        if any(True for side in (check.lhs, check.rhs) for _ in sizes.sources(side)):
-            raise UnsupportedError(f"{check.text}: the program's way depends on elements of tensors")
     while True:
         found = _Phases(captured, left, sizes)
         small = [region for region in found.regions if not _is_worth(region)]
@@ -199,8 +199,9 @@ class _Phases:
                 regions[phase].updates.append(update)
                 continue
             final.append(update)
-            results = [self._captured.outputs[a.output] for a in self._captured.aliases if a.of is update.target]
-            views += [record for result in results for record in self._chain(result, update.value)]
+            for alias in self._captured.aliases:
+                if alias.of is update.target:
+                    views += self._chain(self._captured.outputs[alias.output], update.value)
         return final, list(dict.fromkeys(views))
 
     def _read_later(self, target: Value, phase: int, regions: list[Region]) -> bool:
@@ -209,12 +210,12 @@ class _Phases:
         return target in self._captured.outputs or any(target in values_of(record) for record in later)
 
     def _chain(self, value: Value, origin: Value) -> list[Record]:
-        """The records from one value to another."""
+        """The views from what is written into an argument to a result."""
         chain: list[Record] = []
         while value is not origin:
             made = self._made_by.get(value)
-            if made is None or not made.args or not isinstance(made.args[0], Value):
-                return []
+            if made is None or made.op not in CHEAP or not isinstance(made.args[0], Value):
+                raise UnsupportedError(f"result {value} lies in an argument that is written, but is no view of it")
             chain.insert(0, made)
             value = made.args[0]
         return chain

@@ -14,7 +14,7 @@ from dlcb.errors import UserError
 from dlcb.frontend.eager import Environment, call
 from dlcb.frontend.partition.regions import Region
 from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracker import Check, Ratio
 from dlcb.runtime.compiled import Program
 
 
@@ -61,6 +61,8 @@ class RegionStep:
 @dataclass(frozen=True, slots=True)
 class EagerStep:
     record: Record
+    checks: Sequence[Check]
+    """What the trace took for granted of the sizes and elements that it makes."""
 
     def run(self, environment: Environment) -> None:
         _bind(self.record, environment)
@@ -70,6 +72,15 @@ class EagerStep:
         if self.record.op == "item":
             (element,) = self.record.results
             environment.sizes[element_symbol(element)] = int(environment.values[element])
+        for check in self.checks:
+            if not check.holds(environment.sizes):
+                # Parts of the program have run: no caller may start it anew, so this is no UserError.
+                raise RuntimeError(f"{self.record.op}: {self.record.line}: {_broken(check, environment.sizes)}")
+
+
+def _broken(check: Check, sizes: Mapping[str, int]) -> str:
+    values = ", ".join(f"{name} = {sizes[name]}" for name in sorted(check.free))
+    return f"{check.condition} does not hold of {values}; {check.text}"
 
 
 def _bind(record: Record, environment: Environment) -> None:
@@ -86,12 +97,14 @@ class SplicedProgram:
         self,
         captured: Captured,
         expanded: Mapping[str, Expr],
+        checks: Sequence[Check],
         steps: Sequence[RegionStep | EagerStep],
         updates: Sequence[Update],
         views: Sequence[Record],
     ) -> None:
         self._captured = captured
         self._expanded = expanded
+        self._checks = checks
         self._steps = steps
         self._updates = updates
         self._views = views
@@ -148,6 +161,6 @@ class SplicedProgram:
                 raise UserError(
                     f"{captured.name}: {pin.symbol} is {sizes[pin.symbol]}, compiled for {pin.value}: {pin.reason}"
                 )
-        for check in captured.checks:
+        for check in self._checks:
             if not check.holds(sizes):
-                raise UserError(f"{captured.name}: {check.kind} does not hold of {check.lhs} and {check.rhs}: {check.text}")
+                raise UserError(f"{captured.name}: {_broken(check, sizes)}")

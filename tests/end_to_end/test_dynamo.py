@@ -1,0 +1,315 @@
+"""`torch.compile(backend="dlcb")` against eager: results, strides, aliases, updates, gradients, random numbers, errors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+import dlcb
+from dlcb.frontend import dynamo
+from dlcb.frontend.graph_program import MOST_VARIANTS, GraphProgram
+
+rand = torch.randn
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> Iterator[None]:
+    torch.compiler.reset()
+    torch.manual_seed(0)
+    yield
+    torch.compiler.reset()
+
+
+class Graphs:
+    """The programs that the backend has made since."""
+
+    def __init__(self) -> None:
+        known = dynamo.programs()
+        self._last = known[-1] if known else None
+
+    def __iter__(self) -> Iterator[GraphProgram]:
+        programs = dynamo.programs()
+        return iter(programs[programs.index(self._last) + 1 :] if self._last else programs)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def eager(self) -> set[str]:
+        """The operations that ran in eager."""
+        return {reason.partition(":")[0] for graph in self for report in graph.reports for reason in report.eager}
+
+    def assert_native(self) -> None:
+        assert len(self), "nothing was compiled"
+        for graph in self:
+            assert graph.refusals == [], graph.explain()
+            assert graph.reports, graph.explain()
+        assert self.eager == set()
+
+
+def agree(program: Any, *calls: Sequence[Any], dynamic: bool | None = True, grad: bool = False, **words: Any) -> Graphs:
+    """Every call gives what eager gives: values, dtypes, strides, which results lie in which argument, and the
+    arguments afterwards."""
+    torch.compiler.reset()
+    graphs = Graphs()
+    compiled = torch.compile(program, backend="dlcb", dynamic=dynamic, **words)
+    for call in calls:
+        own = copy.deepcopy(call)
+        with torch.set_grad_enabled(grad):
+            torch.manual_seed(7)
+            expected = program(*own)
+            torch.manual_seed(7)
+            got = compiled(*call)
+        assert_same(_leaves(got), _leaves(expected))
+        assert_same(call, own)
+        assert _memory(_leaves(got), call) == _memory(_leaves(expected), own)
+    return graphs
+
+
+def assert_same(got: Sequence[Any], expected: Sequence[Any]) -> None:
+    assert len(got) == len(expected)
+    for one, other in zip(got, expected, strict=True):
+        if isinstance(other, Tensor):
+            torch.testing.assert_close(one, other, equal_nan=True)
+            assert one.stride() == other.stride()
+            assert one.requires_grad == other.requires_grad
+        else:
+            assert type(one) is type(other)
+            assert one == other
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, (tuple, list)) else [value]
+
+
+def _memory(results: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+    """For each result the first argument, or earlier result, in whose memory it lies."""
+    places = [t.untyped_storage().data_ptr() if isinstance(t, Tensor) and t.numel() else None for t in arguments]
+    found: list[Any] = []
+    for number, result in enumerate(results):
+        place = result.untyped_storage().data_ptr() if isinstance(result, Tensor) and result.numel() else None
+        found.append(None if place is None or place not in places else places.index(place))
+        places.append(place if found[number] is None else None)
+    return found
+
+
+def sized(*shapes: Sequence[int]) -> list[tuple[Tensor]]:
+    return [(rand(*shape),) for shape in shapes]
+
+
+def test_torch_finds_the_backend_by_its_entry_point() -> None:
+    assert "dlcb" in torch.compiler.list_backends()
+
+
+def test_one_graph_serves_every_size_that_torch_lets_vary() -> None:
+    graphs = agree(lambda x: torch.softmax(x * 2 + x.mean(0), -1).sum(1), *sized((3, 5), (7, 2), (64, 33), (5, 300)))
+    graphs.assert_native()
+    assert [len(graph.reports) for graph in graphs] == [1]
+
+
+@pytest.mark.parametrize("dynamic", [None, False, True])
+def test_results_of_every_kind(dynamic: bool | None) -> None:
+    def program(x: Tensor, k: int) -> Any:
+        y = x * k
+        return y.t(), None, x.shape[0] * 2 + k, [y[1:], {"a": x.view(-1)}["a"]], x, "text", 2.5
+
+    agree(program, (rand(3, 4), 3), (rand(5, 4), 2), (rand(5, 6), 2), dynamic=dynamic).assert_native()
+
+
+def test_writes_into_arguments_and_their_views() -> None:
+    def program(x: Tensor, y: Tensor) -> Any:
+        x.add_(y)
+        x[1:].mul_(2)
+        row = y.t()[0]
+        row.copy_(x[:, 0])
+        return x.sum(), row
+
+    agree(program, (rand(3, 4), rand(3, 4)), (rand(6, 2), rand(6, 2))).assert_native()
+
+
+def test_arguments_that_share_memory() -> None:
+    base = rand(4, 4)
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        x.mul_(2)
+        return x + y
+
+    for one, other in ((base, base.t()), (base[1:], base[:-1]), (base, base)):
+        torch.compiler.reset()
+        memory = one.clone() if one is base else base.clone()
+        expected = program(*_again(memory, one, other))
+        memory = base.clone()
+        got = torch.compile(program, backend="dlcb")(*_again(memory, one, other))
+        torch.testing.assert_close(got, expected)
+
+
+def _again(memory: Tensor, *views: Tensor) -> list[Tensor]:
+    return [memory.as_strided(v.shape, v.stride(), v.storage_offset()) for v in views]
+
+
+class Net(nn.Module):
+    """Linear, batch norm with statistics, dropout, a buffer that counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.register_buffer("calls", torch.zeros(()))
+        self.calls: Tensor
+
+    def forward(self, x: Tensor, scale: float = 1.5) -> Tensor:
+        self.calls.add_(1)
+        hidden = F.dropout(self.norm(self.linear(x)).relu(), 0.4, self.training)
+        return torch.softmax(hidden * scale, -1)
+
+
+def test_parameters_are_seen_as_they_are_at_each_call() -> None:
+    model = Net().eval()
+    graphs = Graphs()
+    compiled = torch.compile(model, backend="dlcb", dynamic=True)
+    with torch.no_grad():
+        for _ in range(3):
+            x = rand(5, 8)
+            torch.testing.assert_close(compiled(x), model(x))
+            model.linear.weight.add_(0.1)
+            model.norm.running_var.mul_(1.2)
+    assert model.calls == 6
+    graphs.assert_native()
+
+
+def test_a_graph_whose_parameters_are_exchanged_takes_them_as_inputs() -> None:
+    models = [Net().eval() for _ in range(4)]
+    graphs = Graphs()
+    compiled = torch.compile(lambda model, x: model(x), backend="dlcb", dynamic=True)
+    with torch.no_grad():
+        for model in [*models, *models]:
+            x = rand(3, 8)
+            torch.testing.assert_close(compiled(model, x), model(x))
+    assert all(len(graph.reports) <= 2 for graph in graphs)
+    graphs.assert_native()
+
+
+def test_floats_that_vary() -> None:
+    agree(lambda x, k: x * k + k, *((rand(3), 0.5 * n) for n in range(1, 5)))
+
+
+def test_gradients_and_what_training_updates() -> None:
+    model = Net()
+    other = copy.deepcopy(model)
+    compiled = torch.compile(model, backend="dlcb", dynamic=True)
+    for size in (4, 7, 5):
+        x = rand(size, 8, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        torch.manual_seed(size)
+        compiled(x).square().sum().backward()
+        torch.manual_seed(size)
+        other(y).square().sum().backward()
+        assert x.grad is not None
+        torch.testing.assert_close(x.grad, y.grad)
+    for one, same in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, same.grad)
+    for one, same in zip(model.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(one, same)
+
+
+def test_random_numbers_are_those_of_eager() -> None:
+    def program(x: Tensor) -> Any:
+        noise = torch.rand_like(x)
+        return F.dropout(x * 2 + noise, 0.3, True).exp() + torch.randn(x.shape[0], 1), x.clone().normal_()
+
+    graphs = agree(program, *sized((3, 4), (2, 9)))
+    assert {"rand_like", "dropout", "randn", "normal"} <= graphs.eager
+
+
+IN_EAGER: dict[str, tuple[Callable[[Tensor], Any], set[str]]] = {
+    "sort": (lambda x: (x * 2 + 1).relu().sort(-1)[0].softmax(-1), {"sort"}),
+    "complex": (lambda x: torch.fft.fft(x).abs().softmax(-1), {"fft_fft", "abs"}),
+    "linear algebra": (lambda x: torch.linalg.svdvals(x).softmax(-1) * 2, {"linalg_svdvals"}),
+    "two levels": (lambda x: (x.sort()[0].exp() + 1).softmax(-1).sort()[0].log_softmax(-1), {"sort"}),
+    "writes": (lambda x: x.mul_(x.sort(-1)[0].softmax(-1)).add_(1), {"sort"}),
+}
+
+
+@pytest.mark.parametrize(("program", "eager"), IN_EAGER.values(), ids=IN_EAGER.keys())
+def test_what_is_not_compiled_runs_in_eager(program: Callable[[Tensor], Any], eager: set[str]) -> None:
+    graphs = agree(program, *sized((4, 6), (3, 9)))
+    assert eager <= graphs.eager
+    for graph in graphs:
+        assert graph.refusals == []
+        text = graph.explain()
+        for op in eager:
+            assert f"in eager: {op}: " in text
+        assert "of the bytes of results" in text
+
+
+def test_sizes_and_numbers_that_depend_on_elements() -> None:
+    def program(x: Tensor) -> Any:
+        places = (x > 0).nonzero()
+        return (places * 2 + 1).float().softmax(0), x[x > 0].exp() + 1, torch.zeros(int((x > 0).sum().item())) + 1
+
+    for flag in ("capture_dynamic_output_shape_ops", "capture_scalar_outputs"):
+        with torch._dynamo.config.patch(flag, True):  # pyright: ignore
+            agree(program, *sized((4, 6), (3, 9)))
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):  # pyright: ignore
+        graphs = agree(program, *sized((4, 6), (3, 9)), fullgraph=True)
+    assert {"nonzero", "index"} <= graphs.eager
+
+
+def test_autocast_and_checkpoints() -> None:
+    linear = nn.Linear(6, 6)
+
+    def program(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return checkpoint(lambda y: linear(y).relu() + 1, x, use_reentrant=False)  # type: ignore[return-value]
+
+    graphs = agree(program, *sized((3, 6), (5, 6)))
+    assert all(graph.through_aot for graph in graphs)
+
+
+def test_without_gradients_the_graph_is_captured_directly() -> None:
+    graphs = agree(lambda x: F.layer_norm(x, (4,)).relu(), *sized((3, 4)))
+    assert [graph.through_aot for graph in graphs] == [False]
+    graphs = agree(lambda x: F.layer_norm(x, (4,)).relu(), (rand(3, 4, requires_grad=True),), grad=True)
+    assert all(graph.through_aot for graph in graphs)
+
+
+def test_errors_are_those_of_eager() -> None:
+    compiled = torch.compile(lambda x, y: (x @ y).relu() + 1, backend="dlcb", dynamic=True)
+    compiled(rand(3, 4), rand(4, 5))
+    with pytest.raises(Exception, match="same reduction dim|cannot be multiplied|mat1 and mat2"):
+        compiled(rand(3, 4), rand(3, 5))
+    compiled(rand(2, 4), rand(4, 5))
+
+
+def test_a_call_that_no_variant_takes_runs_in_eager_in_the_end() -> None:
+    program = lambda x: x * int(x.shape[0] ** 0.5)  # noqa: E731
+    graphs = Graphs()
+    compiled = torch.compile(program, backend="dlcb", dynamic=True)
+    for size in range(2, 2 + MOST_VARIANTS + 3):
+        x = rand(size)
+        torch.testing.assert_close(compiled(x), program(x))
+    assert all(len(graph.reports) <= MOST_VARIANTS for graph in graphs)
+
+
+def test_options() -> None:
+    model = Net().eval()
+    with torch.no_grad():
+        frozen = torch.compile(model, backend="dlcb", options={"weights": "frozen"})
+        torch.testing.assert_close(frozen(rand(3, 8)).sum(-1), torch.ones(3))
+        with pytest.raises(Exception, match="backend 'dlcb': unknown options speed; known: graphs, weights"):
+            torch.compile(model, backend="dlcb", options={"speed": 9})(rand(3, 8))
+
+
+def test_explain_tells_of_all_graphs() -> None:
+    agree(lambda x: x.sort()[0].softmax(-1) * 2, *sized((3, 4)))
+    text = dlcb.explain()
+    assert "sort: test_dynamo.py:" in text
+    assert "ops, " in text
+    assert "native in" in text
