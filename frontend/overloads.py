@@ -33,9 +33,10 @@ def overload_handler(func: Any, named: Callable[[str], Handler]) -> Handler:
         return _resolved
     schema = private.schema_of(func)
     name = aten_name(schema.name)
-    if schema.written - {"out"} and not (name.endswith("_") and schema.written == {"self"}):
+    own = OVERLOADS.get(func.__name__) or OVERLOADS.get(name)
+    if own is None and schema.written - {"out"} and not (name.endswith("_") and schema.written == {"self"}):
         return _refusing(f"{name}: {{}}: writes into its arguments {', '.join(sorted(schema.written))}")
-    inner = OVERLOADS.get(name) or named(name)
+    inner = own or named(name)
     called = private.without_out(func) if "out" in schema.written else func
     if called is None:
         return _refusing(f"{name}: {{}}: there is no form of it that does not write into out")
@@ -136,6 +137,35 @@ def _convert_element_type(trace: Trace, source: torch.Tensor, dtype: torch.dtype
     return trace.perform("to", torch.Tensor.to, (fake, dtype), {})
 
 
+# Batch norm
+
+
+def _batch_norm(
+    trace: Trace,
+    source: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor | None,
+    variance: torch.Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Its running statistics, where it updates them, are results that are written into them."""
+    aten, scale = torch.ops.aten, (source, weight, bias)
+    if mean is None or variance is None:
+        how = (True, momentum, eps)
+        return trace.perform("_native_batch_norm_legit", aten._native_batch_norm_legit.no_stats, (*scale, *how), {})
+    if not training:
+        name, function = "_native_batch_norm_legit_no_training", aten._native_batch_norm_legit_no_training.default
+        return trace.perform(name, function, (*scale, mean, variance, momentum, eps), {})
+    name, function = "_native_batch_norm_legit_functional", aten._native_batch_norm_legit_functional.default
+    *results, new_mean, new_variance = trace.perform(name, function, (*scale, mean, variance, True, momentum, eps), {})
+    trace.assign(trace.fake(mean), new_mean)
+    trace.assign(trace.fake(variance), new_variance)
+    return tuple(results)
+
+
 def _by_schema(function: Callable[..., Any]) -> Handler:
     """A handler from a function that has the arguments of the schema."""
 
@@ -156,6 +186,7 @@ OVERLOADS: dict[str, Handler] = {
         (_assert_metadata, ("_assert_tensor_metadata",)),
         (_constrain_range, ("sym_constrain_range", "sym_constrain_range_for_size")),
         (_convert_element_type, ("prims.convert_element_type",)),
+        (_batch_norm, ("native_batch_norm", "_native_batch_norm_legit.default")),
     )
     for name in names
 }

@@ -322,6 +322,43 @@ def attention(
     return i.reshape(result, (*lead, *i.sizes(result)[-2:]))
 
 
+@TABLE.handles("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    i: Builder,
+    self: SSAValue,
+    key: SSAValue,
+    value: SSAValue,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: SSAValue | None = None,
+    scale: Any = None,
+) -> tuple[SSAValue, None]:
+    """What else it makes is for its backward."""
+    if dropout_p:
+        i.unsupported("random numbers")
+    return attention(i, self, key, value, attn_mask, is_causal=is_causal, scale=scale), None
+
+
+@TABLE.handles("_scaled_dot_product_efficient_attention")
+def efficient_attention(
+    i: Builder,
+    self: SSAValue,
+    key: SSAValue,
+    value: SSAValue,
+    attn_bias: SSAValue | None,
+    compute_log_sumexp: bool,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+) -> tuple[SSAValue | None, ...]:
+    if dropout_p:
+        i.unsupported("random numbers")
+    result = attention(i, self, key, value, attn_bias, is_causal=is_causal, scale=scale)
+    return result, *[None] * (len(i.dtypes) - 1)
+
+
 def _scale(i: Builder, scale: Any, width: Expr) -> float:
     if isinstance(scale, (Expr, Ratio)):
         i.unsupported("a scale that depends on sizes")

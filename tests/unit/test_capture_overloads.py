@@ -133,9 +133,19 @@ def test_an_assertion_about_elements_is_refused() -> None:
         capture(lambda x: (aten._assert_async.default(x.sum() > 0), x)[1], (rand(3),))
 
 
+@pytest.mark.parametrize("function", [aten.native_batch_norm.default, aten._native_batch_norm_legit.default])
+def test_batch_norm_in_training_writes_its_running_statistics(function: Any) -> None:
+    def program(x: Tensor, mean: Tensor, var: Tensor) -> Any:
+        first = function(x, None, None, mean, var, True, 0.1, 1e-5)
+        return (*first, *function(x, mean, var, mean, var, False, 0.1, 1e-5)[:1], mean, var)
+
+    cases = [(rand(n, 3, 4), rand(3), rand(3).abs()) for n in (2, 5)]
+    assert [u.target.id for u in check(program, *cases).updates] == [2, 3]
+
+
 def test_an_operation_that_writes_into_several_arguments_is_refused() -> None:
     def program(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-        return aten._native_batch_norm_legit.default(x, None, None, mean, var, True, 0.1, 1e-5)[0]
+        return aten._batch_norm_with_update.default(x, None, None, mean, var, 0.1, 1e-5)[0]
 
     with pytest.raises(UnsupportedError, match="writes into its arguments running_mean, running_var"):
         capture(program, (rand(2, 3, 4), rand(3), rand(3)))
