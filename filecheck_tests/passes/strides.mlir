@@ -79,3 +79,42 @@ dlcb.graph.func @channels_last(%x: tensor<[n, 8, h, w], f16> input "x", %k: tens
   %r = dlcb.graph.exp %y : (tensor<[n, 4, h, w], f16>) -> tensor<[n, 4, h, w], f16>
   dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4, h, w], f16>
 }
+
+// -----
+
+// A result lies as the return says: a kernel writes it so, and what it is made of lies alike.
+// CHECK: dlcb.graph.func @asked
+// CHECK: dlcb.graph.exp {{.*}} -> tensor<[n, m], f32, dense<[1, 0]>>
+// CHECK: dlcb.graph.relu {{.*}} -> tensor<[n, m], f32, dense<[1, 0]>>
+dlcb.graph.func @asked(%x: tensor<[n, m], f32> input "x") {
+  %e = dlcb.graph.exp %x : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  %r = dlcb.graph.relu %e : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, m], f32> {layouts = [#dlcb.graph.dense<[1, 0]>]}
+}
+
+// -----
+
+// A library result that lies otherwise is copied.
+// CHECK: dlcb.graph.func @otherwise
+// CHECK: %[[P:.*]] = dlcb.graph.matmul {{.*}} -> tensor<[n, 4], f32, dense<[0, 1]>>
+// CHECK: %[[C:.*]] = dlcb.graph.copy %[[P]] {{.*}} -> tensor<[n, 4], f32, dense<[1, 0]>>
+// CHECK: dlcb.graph.return %[[C]]
+dlcb.graph.func @otherwise(%x: tensor<[n, 3], f32> input "x", %w: tensor<[3, 4], f32> weight "w") {
+  %p = dlcb.graph.matmul %x, %w : (tensor<[n, 3], f32>, tensor<[3, 4], f32>) -> tensor<[n, 4], f32>
+  dlcb.graph.return %p : !dlcb.graph.tensor<[n, 4], f32> {layouts = [#dlcb.graph.dense<[1, 0]>]}
+}
+
+// -----
+
+// A result that is to be dense is no view; one that is a view by its return needs none.
+// CHECK: dlcb.graph.func @dense_or_view
+// CHECK: %e = dlcb.graph.exp {{.*}} -> tensor<[n, m], f32, dense<[0, 1]>>
+// CHECK: %t = dlcb.graph.permute %e {{.*}} -> tensor<[m, n], f32>
+// CHECK: %[[C:.*]] = dlcb.graph.copy %t {{.*}} -> tensor<[m, n], f32, dense<[0, 1]>>
+// CHECK: dlcb.graph.return %[[C]], %e {{.*}} views = [unit, !dlcb.graph.tensor<[m, n], f32, strided<[1, m]>>]
+dlcb.graph.func @dense_or_view(%x: tensor<[n, m], f32> input "x") {
+  %e = dlcb.graph.exp %x : (tensor<[n, m], f32>) -> tensor<[n, m], f32>
+  %t = dlcb.graph.permute %e {order = [1, 0]} : (tensor<[n, m], f32>) -> tensor<[m, n], f32>
+  dlcb.graph.return %t, %e : !dlcb.graph.tensor<[m, n], f32>, !dlcb.graph.tensor<[n, m], f32>
+      {layouts = [#dlcb.graph.dense<[0, 1]>, #dlcb.graph.dense<[0, 1]>], views = [unit, !dlcb.graph.tensor<[m, n], f32, strided<[1, m]>>]}
+}

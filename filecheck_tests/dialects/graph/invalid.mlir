@@ -366,3 +366,31 @@ dlcb.graph.func @main(%x: tensor<[1, 3, 5], f32> input "x", %y: tensor<[4, 3, 3,
       : (tensor<[1, 3, 5], f32>, tensor<[4, 3, 3, 3], f32>) -> tensor<[1, 4, 3], f32>
   dlcb.graph.return
 }
+
+// -----
+
+// CHECK: dlcb.graph.return: 1 results, 2 layouts
+dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
+  dlcb.graph.return %x : !dlcb.graph.tensor<[2], f32> {layouts = [#dlcb.graph.dense<[0]>, #dlcb.graph.dense<[0]>]}
+}
+
+// -----
+
+// CHECK: dlcb.graph.return: result 0 has rank 1, its layout is
+dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
+  dlcb.graph.return %x : !dlcb.graph.tensor<[2], f32> {layouts = [#dlcb.graph.dense<[0, 1]>]}
+}
+
+// -----
+
+// CHECK: is no view of it
+dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
+  dlcb.graph.return %x : !dlcb.graph.tensor<[2], f32> {layouts = [#dlcb.graph.dense<[0]>], views = [!dlcb.graph.tensor<[2], f32>]}
+}
+
+// -----
+
+// CHECK: dlcb.graph.return: result 0 is a view of memory that has no layout
+dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
+  dlcb.graph.return %x : !dlcb.graph.tensor<[2], f32> {views = [!dlcb.graph.tensor<[1], f32, strided<[1]>>]}
+}

@@ -532,6 +532,13 @@ dlcb.graph.func @batch_norm_1(%x: tensor<[n, 3], f16> input "x", %y: tensor<[3],
 }
 // CHECK: %r0 = dlcb.graph.batch_norm %x, %y, %w {eps = 1.000000e-05 : f64} : (tensor<[n, 3], f16>, tensor<[3], f16>, tensor<[3], f16>) -> tensor<[n, 3], f16>
 
+// CHECK-LABEL: dlcb.graph.func @placed(
+dlcb.graph.func @placed(%x: tensor<[n, m], f32> input "x") {
+  dlcb.graph.return %x, %x : !dlcb.graph.tensor<[n, m], f32>, !dlcb.graph.tensor<[n, m], f32>
+      {aliases = [[#builtin.int<0>, #builtin.int<0>]], layouts = [#dlcb.graph.strided<[a, 1]>, #dlcb.graph.dense<[1, 0]>], views = [!dlcb.graph.tensor<[m], f32, strided<[1], a>>, unit]}
+}
+// CHECK: layouts = [#dlcb.graph.strided<[a, 1]>, #dlcb.graph.dense<[1, 0]>], views = [!dlcb.graph.tensor<[m], f32, strided<[1], a>>, unit]
+
 // CHECK-LABEL: dlcb.graph.func @structure(%x: tensor<[n, 3], f16, strided<[s, 1], 4>> input "x",
 // CHECK-NEXT: %w: tensor<[n, 3], f16, dense<[1, 0]>> weight "w",
 // CHECK-NEXT: %k: index int "k",
