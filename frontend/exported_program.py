@@ -30,6 +30,19 @@ from dlcb.frontend.records import Captured
 from dlcb.frontend.static_sizes import free_static_sizes
 from dlcb.frontend.tracker import Check
 
+__all__ = [
+    "ExportedProgram",
+    "Opened",
+    "eager_of",
+    "exact_of",
+    "example_of",
+    "graph_module",
+    "import_exported",
+    "load_exported",
+    "on_device",
+    "open_exported",
+]
+
 _FREE_BELOW: Final = 2
 """An export assumes sizes of at least this, which limits nothing."""
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch.export import ExportedProgram
 
 import dlcb
 from dlcb.errors import UserError
 from dlcb.evaluator.widened import in_float64
 from dlcb.frontend.api import Target, compile
-from dlcb.frontend.exported_program import eager_of, exact_of, example_of, graph_module, on_device
+from dlcb.frontend.exported_program import ExportedProgram, eager_of, exact_of, example_of, graph_module, on_device
 from dlcb.frontend.inputs import read_arguments
 from dlcb.frontend.reference import ReferenceProgram
 from dlcb.runtime.call import StepObserver
