@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -13,6 +14,7 @@ from torch import Tensor
 from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.evaluator.graph import run
+from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, scans, statistics, views
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import import_captured
 from dlcb.tests.cases.scalars import OF_ONE, OF_THREE, OF_TWO, QUOTIENTS, TIES, Operation, eager, together
@@ -140,3 +142,9 @@ def test_kernels_compute_what_eager_does(dtype: torch.dtype, group: str) -> None
     program = program_of(dtype, group)
     results = cast(list[Tensor], list(batch.module(numbers[dtype, group])(*program.operands)))
     program.check(results, signs=group != "ties")
+
+
+def test_no_operation_has_two_handlers() -> None:
+    parts = [contract, creation, elementwise, indexing, nn, reductions, scans, statistics, views]
+    names = Counter(name for part in parts for name in part.TABLE)
+    assert not [name for name, count in names.items() if count > 1]
