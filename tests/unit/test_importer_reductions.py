@@ -160,6 +160,27 @@ def test_other_float_types(dtype: torch.dtype) -> None:
     agrees(indices, (rand(3, 4).to(dtype),), (rand(50, 90).to(dtype),))
 
 
+def test_overloads_as_graphs_of_aten_call_them() -> None:
+    aten = torch.ops.aten
+
+    def program(x: Tensor) -> Any:
+        return (
+            aten.max.dim(x, 1), aten.min.dim(x, 0, True), aten.max.default(x), aten.argmax.default(x, -1),
+            aten.argmin.default(x, None, True), aten.amax.default(x, [1], True), aten.aminmax.default(x, dim=0),
+            aten.cumsum.default(x, 1), aten.cumprod.default(x, 0), aten.cummax.default(x, 1), aten.any.dim(x, 1),
+            aten.logcumsumexp.default(x, 1), aten.any.dims(x, [0, 1], True), aten.all.default(x), aten.all.dims(x, [1]),
+            aten.sum.dim_IntList(x, [1], True), aten.sum.dim_IntList(x, [0], dtype=torch.float64), aten.sum.default(x),
+            aten.mean.dim(x, [0, 1]), aten.prod.dim_int(x, 1), aten.norm.Scalar(x, 3),
+            aten.var_mean.correction(x, [1], correction=0, keepdim=True), aten.var.correction(x, [0], correction=1),
+            aten.std.correction(x, None, correction=2),
+            aten._softmax.default(x, 1, False), aten._log_softmax.default(x, 0, False), aten.logsumexp.default(x, [1]),
+            aten.linalg_vector_norm.default(x, 2, [1], True), aten.norm.ScalarOpt_dim(x, 1, [1]),
+            aten.count_nonzero.dim_IntList(x, [1]), aten.nansum.default(x, [1]),
+        )  # fmt: skip
+
+    agrees(program, (rand(3, 4),), (rand(5, 3),))
+
+
 def test_rows_that_are_masked_wholly() -> None:
     def program(q: Tensor) -> Tensor:
         return torch.ops.aten._safe_softmax(torch.where(q > 0, -INF, q), -1)
