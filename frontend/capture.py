@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from dlcb.dialects.shape.expr import sym
+from dlcb.dialects.shape.expr import Expr, evaluate, sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
@@ -33,8 +33,9 @@ def capture(
     if isinstance(program, torch.nn.Module) and in_training(program):
         raise UserError(f"{type(program).__name__} is in training mode; call .eval() first")
     session = Session(program, arguments)
-    must_vary = not isinstance(dynamic, KnownDims) or dynamic.must_vary
-    search = _Search(session, fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic), must_vary)
+    known = dynamic if isinstance(dynamic, KnownDims) else KnownDims({}, {})
+    fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
+    search = _Search(session, fixed, named, known.must_vary, known.derived)
     plan, run = search.find()
     return Captured(
         name=getattr(program, "__name__", type(program).__name__),
@@ -72,9 +73,17 @@ class _Refusal(Exception):
 class _Search:
     """Finds sizes that the model accepts, with as few pins as it can."""
 
-    def __init__(self, session: Session, fixed: dict[str, str], named: dict[str, list[str]], must_vary: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        fixed: dict[str, str],
+        named: dict[str, list[str]],
+        must_vary: bool,
+        derived: Mapping[str, Expr],
+    ) -> None:
         self._session = session
         self._must_vary = must_vary
+        self._derived = derived
         self._example = session.arguments.example_sizes
         self._reasons = dict(fixed)
         self._named = named
@@ -92,13 +101,15 @@ class _Search:
             assert refusal is not None
             if refusal.symbols:
                 self._pin(refusal.symbols, refusal.reason)
-            elif (found := self._pin_one(refusal.reason)) is not None:
+            elif self._must_vary and (found := self._pin_one(refusal.reason)) is not None:
                 return found
             else:
                 return self._pin_all_but_some(refusal.reason)
 
     def _choices(self) -> list[Choice]:
         together = tuple(frozenset(group) for group in self._named.values())
+        if not self._must_vary:
+            return [Choice(together, spread) for spread in Spread]
         groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
         return [Choice(groups, spread) for spread in Spread for groups in groupings]
 
@@ -114,7 +125,9 @@ class _Search:
         ]
 
     def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
-        return plan_sizes(self._example, pinned, choice, self._taken)
+        plan = plan_sizes(self._example, pinned, choice, self._taken)
+        derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
+        return Plan({**plan.values, **derived}, plan.pinned) if derived else plan
 
     def _equal_groups(self, by_axis: bool = False) -> list[frozenset[str]]:
         """Symbols that are not pinned, by the example's size; with `by_axis`, only those at the same axis together."""
@@ -170,7 +183,10 @@ class _Search:
 
     def _parts(self) -> list[frozenset[str]]:
         """Which sizes to free together: those equal in the example, then those of one axis, then each alone. Large ones
-        first, ints after sizes: what must be below another number can only follow it."""
+        first, ints after sizes: what must be below another number can only follow it. Where all that may vary is named,
+        the names say which go together."""
+        if not self._must_vary:
+            return [frozenset(group) for group in self._named.values()]
         axes = self._session.arguments.axes
         aligned = self._equal_groups(by_axis=True)
         parts: list[frozenset[str]] = []
