@@ -152,6 +152,7 @@ class Variant:
         self._constants = [_number(inputs[i]) for i in self._constant_places]
         self._argument_places = [p for p, constant in zip(self._argument_places, constants, strict=True) if not constant]
         seconds = {"capture": time.perf_counter() - began}
+        captured.keeps_layouts = True
         device = device_of(captured)
         built, results = build_captured(
             captured, name, Options(device, device.type, options.weights, graphs=options.graphs), fullgraph=False

@@ -25,7 +25,7 @@ from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, re
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
-from dlcb.frontend.placing import place_results, weight_layout
+from dlcb.frontend.placing import place_results, require_layouts, weight_layout
 from dlcb.frontend.tracker import Ratio
 from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
@@ -176,6 +176,8 @@ class _Importer:
         results, returned = self._returned()
         self._block.add_ops([*self._builder.ops, returned])
         self._add_checks()
+        if captured.keeps_layouts:
+            require_layouts(captured, self._system)
         _, names, kinds = zip(*self._arguments, strict=True) if self._arguments else ((), (), ())
         func = FuncOp.build_from("main", self._block, names, kinds)
         func.attributes[SYMBOLIC] = UnitAttr()

@@ -15,9 +15,19 @@ from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.strides import expand_strides, layout_strides, reshape_conditions
-from dlcb.dialects.graph.types import DenseLayout, Layout, TensorType, contiguous, dense, strided, tensor, type_of
+from dlcb.dialects.graph.types import (
+    DenseLayout,
+    Layout,
+    TensorType,
+    contiguous,
+    dense,
+    dim_to_expr,
+    strided,
+    tensor,
+    type_of,
+)
 from dlcb.dialects.graph.view import ExpandOp, ReshapeOp, reshape_groups
-from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, logical_and, logical_or, select
+from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, le, logical_and, logical_or, ne, select, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import LAYOUT, InternalError
@@ -62,6 +72,26 @@ def place_results(
     """For each output that is a tensor. `numbers` are those of arguments. The system gets symbols, and what must hold
     at launch so that a result can be a view. `refuse` is told of a view of an argument that the graph does not show."""
     return _Placing(captured, system, value_of, numbers, refuse).run()
+
+
+def require_layouts(captured: Captured, system: System) -> None:
+    """Inputs must lie as the example does: their dims in the same order, expanded where the example's are."""
+    for given in captured.inputs:
+        if given.value is None or given.example is None or given.value.shape == ():
+            continue
+        root = given.value
+        order = order_of(root.shape, root.strides)
+        dims = [sym(system.symbol_of(Source.stride(given.name, axis), f"{given.name}_s{axis}")) for axis in order]
+        sizes = [dim_to_expr(given.symbols[axis]) for axis in order]
+        text = f"{LAYOUT}{given.name} lies in memory otherwise than what was compiled for"
+        for axis, stride, size in zip(order, dims, sizes, strict=True):
+            system.traced[stride.name] = root.strides[axis]
+            is_expanded = root.strides[axis] == 0
+            system.requires.append(Require.any_of([le(size, 1), (eq if is_expanded else ne)(stride, 0)], text))
+        for place in range(len(order) - 1):
+            ordered = le(dims[place + 1], dims[place])
+            one = (le(sizes[place], 1), le(sizes[place + 1], 1))
+            system.requires.append(Require.any_of([*one, ordered], text))
 
 
 class _Placing:

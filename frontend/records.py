@@ -144,6 +144,8 @@ class Captured:
     """For values that are views: the value with which their memory began."""
     places: dict[Value, Place] = field(default_factory=dict["Value", "Place"])
     """Of outputs that are tensors; of one that is not there, `memory` says where it lies."""
+    keeps_layouts: bool = False
+    """Refuse, by a `LayoutError`, a call whose arguments lie otherwise than the example."""
 
     def __str__(self) -> str:
         return "\n".join(

@@ -299,3 +299,15 @@ def test_a_program_that_asks_for_strides_gets_those_of_its_arguments() -> None:
 
     holds(program, *at(contiguous, (3, 4), (2, 5)))
     holds(program, *at(reversed_order, (3, 4), (2, 5)))
+
+
+def test_through_dynamo_each_layout_is_compiled_for() -> None:
+    def program(x: Tensor) -> Any:
+        return x.relu() + 1, x.t()
+
+    compiled = torch.compile(program, backend="dlcb", dynamic=True)
+    for lay in MATRICES:
+        x = lay((3, 4))
+        for mine, theirs in zip(compiled(x), program(x), strict=True):
+            torch.testing.assert_close(mine, theirs)
+            assert mine.stride() == theirs.stride()
