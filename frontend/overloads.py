@@ -175,6 +175,17 @@ def _by_schema(function: Callable[..., Any]) -> Handler:
     return handler
 
 
+def _native_batch_norm(trace: Trace, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    """The same by torch's functions, of which the one without statistics has the same name."""
+    if len(args) + len(kwargs) < 8:
+        return trace.perform("_native_batch_norm_legit", func, args, kwargs)
+    return _batch_norm(trace, *args, **kwargs)
+
+
+NATIVE_BATCH_NORM: dict[str, Handler] = dict.fromkeys(
+    ("native_batch_norm", "_native_batch_norm_legit"), _native_batch_norm
+)
+
 OVERLOADS: dict[str, Handler] = {
     name: _by_schema(function)
     for function, names in (

@@ -14,7 +14,7 @@ from dlcb.frontend.data_dependent import DATA_DEPENDENT
 from dlcb.frontend.indexing import INDEXING
 from dlcb.frontend.layouts import tracked_strides
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
-from dlcb.frontend.overloads import overload_handler
+from dlcb.frontend.overloads import NATIVE_BATCH_NORM, overload_handler
 from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
 from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
@@ -327,6 +327,7 @@ def make_handlers() -> Handlers:
         **PERMUTES,
         **PARTLY_EAGER,
         **SYM_FUNCTIONS,
+        **NATIVE_BATCH_NORM,
     }
     getters: dict[str, Handler] = {
         "shape": _shape,

@@ -267,8 +267,7 @@ REACHED: list[AtenSample] = [
     _of(
         "grid_sampler_2d.default",
         lambda x, g: tuple(
-            aten.grid_sampler_2d.default(x, g, m, p, a)
-            for m, p, a in ((0, 0, False), (0, 1, True), (1, 2, False), (1, 0, True), (2, 0, True), (2, 2, False))
+            aten.grid_sampler_2d.default(x, g, m, p, a) for m, p, a in ((0, 0, False), (0, 1, True), (1, 2, False))
         ),
         (
             lambda t: (t(2, 3, 5, 7), t(2, 4, 3, 2, low=-1.5, high=1.5)),
@@ -700,6 +699,15 @@ NEIGHBOURS: list[AtenSample] = [
         lambda x, w, b, t: F.conv3d(x, w, b),
         lambda x, w, b, t: F.conv3d(x, w, b, (1, 2, 1), (1, 0, 1)),
         lambda x, w, b, t: F.conv_transpose3d(x, t, stride=2),
+    ),
+    _forms(
+        "grids of cubic weights",
+        (
+            lambda t: (t(2, 3, 5, 7), t(2, 4, 3, 2, low=-1.5, high=1.5)),
+            lambda t: (t(1, 2, 4, 1), t(1, 2, 6, 2, low=-1.5, high=1.5)),
+        ),
+        lambda x, g: F.grid_sample(x, g, "bicubic", "zeros", True),
+        lambda x, g: F.grid_sample(x, g, "bicubic", "reflection", False),
     ),
     _forms(
         "grids",

@@ -28,13 +28,13 @@ def filled(i: Builder, sizes: tuple[Any, ...], value: Operand) -> SSAValue:
 
 
 @TABLE.handles("zeros", "empty")
-def zeros(i: Builder, *size: Any, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, listed(size), 0)
+def zeros(i: Builder, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> SSAValue:
+    return filled(i, listed(sizes, size), 0)
 
 
 @TABLE.handles("ones")
-def ones(i: Builder, *size: Any, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, listed(size), 1)
+def ones(i: Builder, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> SSAValue:
+    return filled(i, listed(sizes, size), 1)
 
 
 @TABLE.handles("full")
@@ -58,13 +58,13 @@ def full_like(i: Builder, self: SSAValue, fill_value: Any, *, dtype: torch.dtype
 
 
 @TABLE.handles("new_zeros", "new_empty")
-def new_zeros(i: Builder, self: SSAValue, *size: Any, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, listed(size), 0)
+def new_zeros(i: Builder, self: SSAValue, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> SSAValue:
+    return filled(i, listed(sizes, size), 0)
 
 
 @TABLE.handles("new_ones")
-def new_ones(i: Builder, self: SSAValue, *size: Any, dtype: torch.dtype | None = None) -> SSAValue:
-    return filled(i, listed(size), 1)
+def new_ones(i: Builder, self: SSAValue, *sizes: Any, size: Any = None, dtype: torch.dtype | None = None) -> SSAValue:
+    return filled(i, listed(sizes, size), 1)
 
 
 @TABLE.handles("new_full")
@@ -105,10 +105,10 @@ def _float_range(i: Builder, start: Any, stop: Any, step: Any) -> SSAValue:
 
 
 @TABLE.handles("linspace")
-def linspace(i: Builder, start: Number, end: Number, steps: Any, *, dtype: torch.dtype | None = None) -> SSAValue:
+def linspace(i: Builder, start: Operand, end: Operand, steps: Any, *, dtype: torch.dtype | None = None) -> SSAValue:
     """Counted from the nearer end, as torch does, so that both are exact."""
     element = compute_type(i.element) if is_float(i.element) else f64
-    first, last = i.number(start, element), i.number(end, element)
+    first, last = (i.cast(v, element) if isinstance(v, SSAValue) else i.number(v, element) for v in (start, end))
     apart = i.call("sub", last, first, element=element)
     step = i.call("div", apart, i.number(maximum(sub(steps, 1), 1), element), element=element)
     place = iota(i, steps)

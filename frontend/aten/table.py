@@ -18,8 +18,10 @@ class Table(dict[str, Callable[..., Any]]):
         return enter
 
 
-def listed(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """ATen takes a list either as one argument or spread over several."""
+def listed(items: tuple[Any, ...], named: Any = None) -> tuple[Any, ...]:
+    """ATen takes a list as one argument, spread over several, or by its name."""
+    if named is not None:
+        return several(named)
     return several(items[0]) if len(items) == 1 else items
 
 

@@ -32,8 +32,8 @@ def rank_of(value: SSAValue) -> int:
 
 
 @TABLE.handles("view", "reshape", "_reshape_alias")
-def view(i: Builder, self: SSAValue, *size: Any) -> SSAValue:
-    wanted = listed(size)
+def view(i: Builder, self: SSAValue, *sizes: Any, size: Any = None, shape: Any = None) -> SSAValue:
+    wanted = listed(sizes, shape if size is None else size)
     if len(wanted) == 1 and not isinstance(wanted[0], (int, Expr)):
         i.unsupported(f"a view as {wanted[0]}")
     return i.reshape(self, _completed(i, i.sizes(self), wanted))
@@ -104,8 +104,8 @@ for _rank in (1, 2, 3):
 
 
 @TABLE.handles("permute")
-def permute(i: Builder, self: SSAValue, *dims: Any) -> SSAValue:
-    return i.permute(self, [i.axis(d, rank_of(self)) for d in listed(dims)])
+def permute(i: Builder, self: SSAValue, *order: Any, dims: Any = None) -> SSAValue:
+    return i.permute(self, [i.axis(d, rank_of(self)) for d in listed(order, dims)])
 
 
 @TABLE.handles("transpose")
@@ -128,8 +128,8 @@ def t(i: Builder, self: SSAValue) -> SSAValue:
 
 
 @TABLE.handles("expand", "broadcast_to")
-def expand(i: Builder, self: SSAValue, *size: Any, implicit: bool = False) -> SSAValue:
-    wanted = listed(size)
+def expand(i: Builder, self: SSAValue, *given: Any, size: Any = None, implicit: bool = False) -> SSAValue:
+    wanted = listed(given, size)
     have = i.sizes(self)
     new = len(wanted) - len(have)
     sizes = [have[at - new] if not isinstance(s, Expr) and s == -1 else s for at, s in enumerate(wanted)]
@@ -148,8 +148,8 @@ def expand_as(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
 
 
 @TABLE.handles("repeat", "tile")
-def repeat(i: Builder, self: SSAValue, *repeats: Any) -> SSAValue:
-    times = listed(repeats)
+def repeat(i: Builder, self: SSAValue, *counts: Any, repeats: Any = None, dims: Any = None) -> SSAValue:
+    times = listed(counts, dims if repeats is None else repeats)
     sizes = i.sizes(self)
     sizes = ((const(1),) * (len(times) - len(sizes))) + sizes
     times = ((1,) * (len(sizes) - len(times))) + times
@@ -325,8 +325,8 @@ def slice_scatter(
 
 
 @TABLE.handles("flip")
-def flip(i: Builder, self: SSAValue, *dims: Any) -> SSAValue:
-    axes = i.axes(listed(dims), rank_of(self))
+def flip(i: Builder, self: SSAValue, *given: Any, dims: Any = None) -> SSAValue:
+    axes = i.axes(listed(given, dims), rank_of(self)) if listed(given, dims) else ()
     return i.make(FlipOp, [self], i.like(self), axes=int_list(axes))
 
 
@@ -547,6 +547,8 @@ def diff(
     append: SSAValue | None = None,
 ) -> SSAValue:
     axis = i.axis(dim, rank_of(self))
+    if n == 0:
+        return self
     whole = concat(i, [v for v in (prepend, self, append) if v is not None], axis)
     for _ in range(n):
         size = maximum(sub(i.sizes(whole)[axis], 1), 0)

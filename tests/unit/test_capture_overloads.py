@@ -133,7 +133,9 @@ def test_an_assertion_about_elements_is_refused() -> None:
         capture(lambda x: (aten._assert_async.default(x.sum() > 0), x)[1], (rand(3),))
 
 
-@pytest.mark.parametrize("function", [aten.native_batch_norm.default, aten._native_batch_norm_legit.default])
+@pytest.mark.parametrize(
+    "function", [aten.native_batch_norm.default, aten._native_batch_norm_legit.default, torch.native_batch_norm]
+)
 def test_batch_norm_in_training_writes_its_running_statistics(function: Any) -> None:
     def program(x: Tensor, mean: Tensor, var: Tensor) -> Any:
         first = function(x, None, None, mean, var, True, 0.1, 1e-5)
