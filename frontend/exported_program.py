@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.export.passes import move_to_device_pass
 
-from dlcb.dialects.shape.expr import const, sym
+from dlcb.dialects.shape.expr import Expr, add, const, mul, sym
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
@@ -76,8 +77,9 @@ def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynami
     dims = _Dims(program, arguments)
     if dynamic == "auto" or dynamic is True:
         static = free_static_sizes(module, arguments, dims.static)
-        known = KnownDims(dims.named(), dims.pinned | static.pinned)
-        return Opened(module, _name(program), args, kwargs, known, list(dims.checks()), static.derivations)
+        known = KnownDims(dims.named(), dims.pinned | static.pinned, derived=dims.derived())
+        notes = [*_warning(arguments, dims.static - static.pinned.keys()), *static.derivations]
+        return Opened(module, _name(program), args, kwargs, known, list(dims.checks()), notes)
     if dynamic is False:
         return Opened(module, _name(program), args, kwargs, dynamic, [])
     named = named_dims(arguments, dynamic)
@@ -86,6 +88,16 @@ def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynami
     for symbol, why in static.pinned.items():
         raise UserError(f"dynamic lets {arguments.text_of(symbol)} vary, which the export does not: {why}")
     return Opened(module, _name(program), args, kwargs, dynamic, [], static.derivations)
+
+
+def _warning(arguments: Arguments, free: set[str]) -> Iterator[str]:
+    """What nobody can see in an export."""
+    if free:
+        places = ", ".join(arguments.text_of(symbol) for symbol in arguments.example_sizes if symbol in free)
+        yield (
+            f"{places}: static in the export, and no op needs these numbers. Branches that Python took on them are not"
+            " in the graph: where there are some, export them as dynamic, or compile with dynamic=False"
+        )
 
 
 def example_of(program: ExportedProgram) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -190,8 +202,8 @@ def _dim_names(values: Sequence[Any]) -> dict[str, str]:
 def _ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
     """For each symbol its least and its largest value."""
     for symbol, allowed in program.range_constraints.items():
-        high = allowed.upper
-        yield str(symbol), int(allowed.lower), int(high) if high.is_Integer else None
+        low, high = allowed.lower, allowed.upper
+        yield str(symbol), int(low) if low.is_Integer else 0, int(high) if high.is_Integer else None
 
 
 class _Dims:
@@ -203,6 +215,8 @@ class _Dims:
             raise UserError(f"the exported program takes {len(values)} inputs, the example has {len(leaves)}")
         self._program = program
         self._names = _dim_names(values)
+        self._derived: list[tuple[str, Any]] = []
+        """Sizes that are functions of the export's symbols."""
         self._symbols: dict[str, list[str]] = defaultdict(list)
         """For each symbol of the export, the sizes that are it."""
         self.static: set[str] = set()
@@ -212,7 +226,9 @@ class _Dims:
         for leaf, value in zip(leaves, values, strict=True):
             sizes = value.shape if leaf.kind == "tensor" else [value]
             for symbol, size in zip(leaf.symbols, sizes, strict=False):
-                if isinstance(size, torch.SymInt):
+                if isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol:
+                    self._derived.append((symbol, size.node.expr))
+                elif isinstance(size, torch.SymInt):
                     self._symbols[str(size.node.expr)].append(symbol)
                 elif leaf.kind == "tensor":
                     self.static.add(symbol)
@@ -223,8 +239,26 @@ class _Dims:
         """The sizes that are symbolic in the export, by what they are called there."""
         return {self._names.get(s, s): found for s, found in self._symbols.items()}
 
+    def derived(self) -> dict[str, Expr]:
+        """Sizes that are sums and products of symbols, each of which is a size of an input."""
+        found = {symbol: self._expr(expr) for symbol, expr in self._derived}
+        return {symbol: expr for symbol, expr in found.items() if expr is not None}
+
+    def _expr(self, expr: Any) -> Expr | None:
+        if expr.is_Integer:
+            return const(int(expr))
+        if expr.is_Symbol:
+            return sym(self._symbols[str(expr)][0]) if str(expr) in self._symbols else None
+        parts = [self._expr(part) for part in expr.args] if expr.is_Add or expr.is_Mul else [None]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return reduce(add if expr.is_Add else mul, known)
+
     def checks(self) -> Iterator[Check]:
-        """The ranges that the export gives its symbols."""
+        """The ranges that the export gives its symbols, and what it says of derived sizes."""
+        for symbol, expr in self.derived().items():
+            yield Check("eq", sym(symbol), expr, "the export says so")
         for symbol, low, high in _ranges(self._program):
             for size in self._symbols.get(symbol, ())[:1]:
                 name = self._names.get(symbol, symbol)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 
+from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDims:
-    """`named`: symbols that are free, by what they are called, equal ones by one name; `fixed`: those that are not, with
-    the reason. The others are free where they can be."""
+    """`named`: symbols that are free, by what they are called, equal ones by one name; `fixed`: those that are not,
+    with the reason. The others are free where they can be."""
 
     named: Mapping[str, list[str]]
     fixed: Mapping[str, str]
     must_vary: bool = True
     """Whether it is an error if the program refuses to let a named one vary; else it is pinned."""
+    derived: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    """Symbols that are functions of others, which are not derived."""
 
 
 Dynamic = str | bool | Mapping[str, Any] | KnownDims

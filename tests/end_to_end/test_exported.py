@@ -165,6 +165,21 @@ def test_a_range_is_a_check_and_small_sizes_are_ordinary() -> None:
         dlcb.compile(program(4))(torch.ones(3, 2), torch.ones(3, 2))
 
 
+def test_a_size_that_is_a_function_of_another_varies_with_it() -> None:
+    class Twice(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return torch.cat([x, x]) + y
+
+    n = Dim("n", min=2, max=32)
+    program = exported(Twice(), (torch.ones(4, 3), torch.ones(8, 3)), dynamic_shapes=({0: n}, {0: 2 * n}))
+    model = dlcb.compile(program)
+    for rows in (2, 5, 32):
+        x, y = torch.randn(rows, 3), torch.randn(2 * rows, 3)
+        assert torch.equal(model(x, y), torch.cat([x, x]) + y)
+    with pytest.raises(UserError, match=r"y.shape\[0\] is 9 but 2\*x.shape\[0\] is 10"):
+        model(torch.ones(5, 3), torch.ones(9, 3))
+
+
 # Static sizes
 
 
@@ -197,6 +212,7 @@ def test_numbers_that_follow_from_sizes_do_not_fix_them(decomposed: bool) -> Non
     text = model.explain()
     assert "view (test_exported.py:" in text
     assert ": 10 is x_1: the dim stays" in text
+    assert "note: x.shape[0], x.shape[1]: static in the export, and no op needs these numbers" in text
 
 
 class Static(nn.Module):
