@@ -77,6 +77,9 @@ def addbmm(
 @TABLE.handles("bilinear")
 def bilinear(i: Builder, self: SSAValue, input2: SSAValue, weight: SSAValue, bias: SSAValue | None = None) -> SSAValue:
     """result[.., o] = Σ self[.., a] · weight[o, a, b] · input2[.., b] (+ bias[o])."""
+    if rank_of(self) == 1:
+        rows = (i.unsqueeze(v, 0) for v in (self, input2))
+        return i.without_axis(bilinear(i, *rows, weight, bias), 0)
     out, first, second = i.sizes(weight)
     *lead, _ = i.sizes(self)
     wide = compute_type(i.element)
@@ -306,6 +309,8 @@ def attention(
     scale: Any = None,
     enable_gqa: bool = False,
 ) -> SSAValue:
+    if len({rank_of(v) for v in (self, key, value)}) > 1:
+        i.unsupported("queries, keys and values of different ranks")
     *lead, _, width = i.sizes(self)
     if scale is None and width.value is None:
         self, scale = i.call("mul", self, i.call("rsqrt", width, element=compute_type(i.element))), 1.0

@@ -112,6 +112,8 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool = True,
 ) -> SSAValue:
+    if rank_of(self) < 2:
+        i.unsupported("batch norm of a tensor without channels")
     if running_mean is not None and running_var is not None and not training:
         return _by_running(i, self, weight, bias, running_mean, running_var, eps)
     mean, spread = _batch_statistics(i, self)
