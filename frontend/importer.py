@@ -21,7 +21,20 @@ from dlcb.dialects.shape.expr import Expr, evaluate, substitute, sym
 from dlcb.dialects.shape.system import Source, System
 from dlcb.dialects.types import TYPE_NAME, index
 from dlcb.errors import DlcbError, InternalError, UnsupportedError
-from dlcb.frontend.aten import contract, creation, elementwise, indexing, nn, reductions, scans, statistics, views
+from dlcb.frontend.aten import (
+    contract,
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    nn,
+    padding,
+    parts,
+    reductions,
+    scans,
+    statistics,
+    views,
+)
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
@@ -34,6 +47,9 @@ from dlcb.passes.solve import PINNED
 TABLE: Mapping[str, Callable[..., Any]] = {
     **elementwise.TABLE,
     **views.TABLE,
+    **parts.TABLE,
+    **padding.TABLE,
+    **joining.TABLE,
     **creation.TABLE,
     **reductions.TABLE,
     **statistics.TABLE,

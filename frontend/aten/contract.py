@@ -16,7 +16,7 @@ from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast, const, floordiv, mul, sub
 from dlcb.dialects.types import compute_type, f64
-from dlcb.frontend.aten import einsum, views
+from dlcb.frontend.aten import einsum, padding
 from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table, several, spread
@@ -259,7 +259,7 @@ def _padded_alike(i: Builder, self: SSAValue, weight: SSAValue, dilation: tuple[
     amounts = [
         n for total, half in zip(reversed(totals), reversed(halves), strict=True) for n in (half, sub(total, half))
     ]
-    return views.pad(i, self, [n if n.value is None else n.value for n in amounts]), 0
+    return padding.pad(i, self, [n if n.value is None else n.value for n in amounts]), 0
 
 
 @TABLE.handles("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")

@@ -12,8 +12,8 @@ from dlcb.dialects.graph.reduce import SumOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr
-from dlcb.frontend.aten import views
 from dlcb.frontend.aten.builder import Builder
+from dlcb.frontend.aten.parts import take_diagonal
 from dlcb.frontend.aten.table import Table, listed
 
 TABLE = Table()
@@ -61,7 +61,7 @@ def _without_repeats(i: Builder, term: str, value: SSAValue) -> tuple[str, SSAVa
         while term.count(letter) > 1:
             first = term.index(letter)
             second = term.index(letter, first + 1)
-            value = views.take_diagonal(i, value, 0, first, second)
+            value = take_diagonal(i, value, 0, first, second)
             term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
     return term, value
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.graph.creation import number_attr
-from dlcb.dialects.graph.indexing import TakeOp
-from dlcb.dialects.graph.reduce import SumOp
-from dlcb.dialects.graph.types import dims_of, type_of
-from dlcb.dialects.graph.view import ConcatOp, DiagonalOp, FlipOp, InsertOp, PadOp, UnfoldOp, product
-from dlcb.dialects.shape.expr import Expr, ExprLike, add, as_expr, ceildiv, const, floordiv, maximum, minimum, mod, sub
-from dlcb.dialects.types import i1, i64, is_float
+from dlcb.dialects.graph.types import type_of
+from dlcb.dialects.graph.view import FlipOp, InsertOp, product
+from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, ceildiv, const, floordiv, maximum, minimum, sub
 from dlcb.frontend.aten import memory
 from dlcb.frontend.aten.builder import Builder
-from dlcb.frontend.aten.creation import iota
-from dlcb.frontend.aten.table import Table, listed, several, spread
+from dlcb.frontend.aten.table import Table, listed
 from dlcb.passes.graph_builder import int_list
 
 TABLE = Table(memory.TABLE)
@@ -238,74 +232,6 @@ def insert(i: Builder, base: SSAValue, src: SSAValue, axis: int, start: ExprLike
     return i.make(InsertOp, [base, src], i.like(base), starts=i.dims_attr(starts), steps=i.dims_attr(steps))
 
 
-@TABLE.handles("diagonal")
-def take_diagonal(i: Builder, self: SSAValue, offset: int = 0, dim1: int = 0, dim2: int = 1) -> SSAValue:
-    rank = rank_of(self)
-    attributes = {
-        "offset": IntAttr(i.literal(offset, "the offset")),
-        "first": IntAttr(i.axis(dim1, rank)),
-        "second": IntAttr(i.axis(dim2, rank)),
-    }
-    return i.make(DiagonalOp, [self], i.like(self), **attributes)
-
-
-@TABLE.handles("linalg_diagonal")
-def last_diagonal(i: Builder, self: SSAValue, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> SSAValue:
-    return take_diagonal(i, self, offset, dim1, dim2)
-
-
-@TABLE.handles("trace")
-def trace(i: Builder, self: SSAValue) -> SSAValue:
-    return i.reduce(SumOp, i.cast(take_diagonal(i, self), i.element), (0,), keep=False)
-
-
-@TABLE.handles("diag_embed")
-def diag_embed(i: Builder, self: SSAValue, offset: int = 0, dim1: int = -2, dim2: int = -1) -> SSAValue:
-    """The last dim along a diagonal of two new dims, which stand at the places dim1 and dim2 of the result."""
-    rank = rank_of(self) + 1
-    first, second = i.axis(dim1, rank), i.axis(dim2, rank)
-    shift = i.literal(offset, "the offset")
-    padded = pad(i, self, (max(shift, 0), max(-shift, 0)))
-    size: Expr = i.sizes(padded)[-1]
-    row = i.call("add", i.reshape(iota(i, size), (size, 1)), shift, element=i64)
-    on = i.call("eq", row, iota(i, size), element=i1)
-    square = i.where(on, i.unsqueeze(padded, rank - 2), i.number(0, i.element))
-    order = [*range(rank - 2)]
-    for axis, place in sorted(((first, rank - 2), (second, rank - 1))):
-        order.insert(axis, place)
-    return i.permute(square, order)
-
-
-@TABLE.handles("diag")
-def diag(i: Builder, self: SSAValue, diagonal: int = 0) -> SSAValue:
-    return (diag_embed if rank_of(self) == 1 else take_diagonal)(i, self, diagonal)
-
-
-@TABLE.handles("unfold")
-def unfold(i: Builder, self: SSAValue, dimension: int, size: Any, step: Any, dilation: int = 1) -> SSAValue:
-    """All windows along a dim, each laid along a new last dim."""
-    rank = rank_of(self)
-    if rank == 0:
-        return i.reshape(self, (1,))
-    numbers = {"size": i.literal(size, "a window's size"), "step": i.literal(step, "the step"), "dilation": dilation}
-    attributes = {name: IntAttr(number) for name, number in numbers.items()}
-    return i.make(UnfoldOp, [self], i.like(self), axis=IntAttr(i.axis(dimension, rank)), **attributes)
-
-
-@TABLE.handles("im2col")
-def im2col(i: Builder, self: SSAValue, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> SSAValue:
-    """[.., c, h, w] -> [.., c · kernel, positions]: the windows of an image as columns."""
-    kernel, dilations, pads, strides = (spread(v, 2) for v in (kernel_size, dilation, padding, stride))
-    around = [n for p in reversed(pads) for n in (p, p)]
-    rank = rank_of(self)
-    windows = pad(i, self, around)
-    for axis, k, d, s in zip((rank - 2, rank - 1), kernel, dilations, strides, strict=True):
-        windows = unfold(i, windows, axis, k, s, d)
-    *lead, channels, height, width, _, _ = i.sizes(windows)
-    moved = i.permute(windows, [*range(rank - 2), rank, rank + 1, rank - 2, rank - 1])
-    return i.reshape(moved, (*lead, product([channels, *map(as_expr, kernel)]), product([height, width])))
-
-
 @TABLE.handles("select_scatter")
 def select_scatter(i: Builder, self: SSAValue, src: SSAValue, dim: int, index: Any) -> SSAValue:
     sizes = i.sizes(self)
@@ -354,160 +280,7 @@ def rot90(i: Builder, self: SSAValue, k: int = 1, dims: Sequence[int] = (0, 1)) 
             return self
 
 
-@TABLE.handles("roll")
-def roll(i: Builder, self: SSAValue, shifts: Any, dims: Any = ()) -> SSAValue:
-    if dims == ():
-        sizes = i.sizes(self)
-        return i.reshape(roll(i, flatten(i, self), shifts, 0), sizes)
-    for amount, dim in zip(several(shifts), several(dims), strict=True):
-        self = _rolled(i, self, amount, i.axis(dim, rank_of(self)))
-    return self
-
-
-def _rolled(i: Builder, self: SSAValue, amount: Any, axis: int) -> SSAValue:
-    whole = i.sizes(self)[axis]
-    cut = mod(sub(0, amount), maximum(whole, 1))
-    if cut.value == 0:
-        return self
-    tail, head = i.slice(self, axis, cut, sub(whole, cut)), i.slice(self, axis, 0, cut)
-    return concat(i, [tail, head], axis)
-
-
-# Concatenation and padding
-
-
-def concat(i: Builder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
-    element = i.element
-    parts = [i.cast(p, element) for p in parts]
-    return parts[0] if len(parts) == 1 else i.make(ConcatOp, parts, element, axis=IntAttr(axis))
-
-
-@TABLE.handles("cat")
-def cat(i: Builder, tensors: Sequence[SSAValue], dim: int = 0) -> SSAValue:
-    """Old torch lets an empty tensor of rank 1 stand among others."""
-    rank = max(map(rank_of, tensors))
-    parts = [p for p in tensors if not (rank > 1 and dims_of(p) == (0,))]
-    return concat(i, parts, i.axis(dim, rank))
-
-
-@TABLE.handles("stack")
-def stack(i: Builder, tensors: Sequence[SSAValue], dim: int = 0) -> SSAValue:
-    axis = i.axis(dim, rank_of(tensors[0]) + 1)
-    return concat(i, [i.unsqueeze(p, axis) for p in tensors], axis)
-
-
-def _enter_stacks() -> None:
-    """Parts of at least some rank, joined along one dim."""
-    for name, least, axis in (("vstack", 2, 0), ("dstack", 3, 2), ("hstack", 1, 1)):
-
-        @TABLE.handles(name)
-        def joined(i: Builder, tensors: Sequence[SSAValue], least: int = least, axis: int = axis) -> SSAValue:
-            parts = [TABLE[f"atleast_{least}d"](i, part) for part in tensors]
-            return concat(i, parts, min(axis, rank_of(parts[0]) - 1))
-
-
-_enter_stacks()
-TABLE["row_stack"] = TABLE["vstack"]
-
-
-@TABLE.handles("column_stack")
-def column_stack(i: Builder, tensors: Sequence[SSAValue]) -> SSAValue:
-    columns = [p if rank_of(p) > 1 else i.reshape(p, (product(i.sizes(p)), 1)) for p in tensors]
-    return concat(i, columns, 1)
-
-
-@TABLE.handles("block_diag")
-def block_diag(i: Builder, tensors: Sequence[SSAValue]) -> SSAValue:
-    """Each matrix among as many columns of zeros as the others have."""
-    parts = [TABLE["atleast_2d"](i, part) for part in tensors]
-    widths = [i.sizes(part)[1] for part in parts]
-    rows: list[SSAValue] = []
-    for at, part in enumerate(parts):
-        before, after = (sum_of(sizes) for sizes in (widths[:at], widths[at + 1 :]))
-        rows.append(pad(i, i.cast(part, i.element), (_plain(before), _plain(after))))
-    return concat(i, rows, 0)
-
-
-def sum_of(sizes: Sequence[Expr]) -> Expr:
-    total = const(0)
-    for size in sizes:
-        total = add(total, size)
-    return total
-
-
-def _plain(size: Expr) -> ExprLike:
-    return size if size.value is None else size.value
-
-
-@TABLE.handles("pad", "constant_pad_nd")
-def pad(i: Builder, self: SSAValue, pad: Sequence[Any], mode: Any = "constant", value: float | None = None) -> SSAValue:
-    """Amounts in pairs, from the last dim on; a negative one cuts off."""
-    if not isinstance(mode, str):
-        mode, value = "constant", mode
-    if mode != "constant":
-        return _padded_with_own(i, self, pad, mode)
-    sizes = i.sizes(self)
-    low: list[ExprLike] = [0] * len(sizes)
-    high: list[ExprLike] = [0] * len(sizes)
-    for place in range(len(pad) // 2):
-        axis = len(sizes) - 1 - place
-        self, low[axis], high[axis] = _cut(i, self, axis, pad[2 * place], pad[2 * place + 1])
-    if all(not isinstance(n, Expr) and n == 0 for n in (*low, *high)):
-        return self
-    fill = float(value or 0) if is_float(i.element) else int(value or 0)
-    return i.make(PadOp, [self], i.element, low=i.dims_attr(low), high=i.dims_attr(high), value=number_attr(fill))
-
-
-def _padded_with_own(i: Builder, self: SSAValue, pad: Sequence[Any], mode: str) -> SSAValue:
-    """Padding with elements of the tensor itself; a negative amount cuts off."""
-    for place in range(len(pad) // 2):
-        axis, low, high = rank_of(self) - 1 - place, pad[2 * place], pad[2 * place + 1]
-        if mode == "circular":
-            self, low, high = _cut(i, self, axis, low, high)
-        size: Expr = i.sizes(self)[axis]
-        places = i.call("sub", iota(i, add(add(size, low), high)), low, element=i64)
-        self = i.make(TakeOp, [self, _own_places(i, places, size, mode)], i.like(self), axis=IntAttr(axis))
-    return self
-
-
-def _own_places(i: Builder, places: SSAValue, size: Expr, mode: str) -> SSAValue:
-    """Which element stands at places that may lie outside of [0, size)."""
-    last = sub(size, 1)
-    match mode:
-        case "circular":
-            return i.call("mod", places, size, element=i64)
-        case "replicate":
-            return i.call("minimum", i.call("maximum", places, 0, element=i64), i.number(last, i64), element=i64)
-        case "reflect":
-            from_end = i.call("sub", i.number(last, i64), i.call("abs", places, element=i64), element=i64)
-            return i.call("sub", i.number(last, i64), i.call("abs", from_end, element=i64), element=i64)
-        case _:
-            i.unsupported(f"padding of mode '{mode}'")
-
-
-def _enter_own_padding(name: str, mode: str) -> None:
-    for spatial in (1, 2, 3):
-
-        @TABLE.handles(f"{name}{spatial}d")
-        def own_padding(i: Builder, self: SSAValue, padding: Sequence[Any]) -> SSAValue:
-            return _padded_with_own(i, self, padding, mode)
-
-
-_enter_own_padding("reflection_pad", "reflect")
-_enter_own_padding("replication_pad", "replicate")
-
-
-def _cut(i: Builder, self: SSAValue, axis: int, low: Any, high: Any) -> tuple[SSAValue, ExprLike, ExprLike]:
-    """Cut off what negative amounts say; what is left to add."""
-    less = [n if i.traced(n) < 0 else 0 for n in (low, high)]
-    for amount, negative in zip((low, high), less, strict=True):
-        if isinstance(amount, Expr):
-            i.require("le" if negative == 0 else "lt", *((0, amount) if negative == 0 else (amount, 0)), "padding")
-    if any(not isinstance(n, int) or n != 0 for n in less):
-        start = sub(0, less[0])
-        self = i.slice(self, axis, start, add(i.sizes(self)[axis], add(less[0], less[1])))
-    more_low, more_high = (0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))
-    return self, more_low, more_high
+# Shuffles
 
 
 @TABLE.handles("pixel_shuffle")
@@ -535,23 +308,3 @@ def channel_shuffle(i: Builder, self: SSAValue, groups: int) -> SSAValue:
     batch, channels, *rest = sizes = i.sizes(self)
     split = i.reshape(self, (batch, groups, floordiv(channels, groups), *rest))
     return i.reshape(i.permute(split, [0, 2, 1, *range(3, len(rest) + 3)]), sizes)
-
-
-@TABLE.handles("diff")
-def diff(
-    i: Builder,
-    self: SSAValue,
-    n: int = 1,
-    dim: int = -1,
-    prepend: SSAValue | None = None,
-    append: SSAValue | None = None,
-) -> SSAValue:
-    axis = i.axis(dim, rank_of(self))
-    if n == 0:
-        return self
-    whole = concat(i, [v for v in (prepend, self, append) if v is not None], axis)
-    for _ in range(n):
-        size = maximum(sub(i.sizes(whole)[axis], 1), 0)
-        name = "xor" if i.element == i1 else "sub"
-        whole = i.call(name, i.slice(whole, axis, 1, size), i.slice(whole, axis, 0, size))
-    return whole
