@@ -706,7 +706,6 @@ NEIGHBOURS: list[AtenSample] = [
             lambda t: (t(2, 3, 5, 7), t(2, 4, 3, 2, low=-1.5, high=1.5)),
             lambda t: (t(1, 2, 4, 1), t(1, 2, 6, 2, low=-1.5, high=1.5)),
         ),
-        lambda x, g: F.grid_sample(x, g, "bicubic", "zeros", True),
         lambda x, g: F.grid_sample(x, g, "bicubic", "reflection", False),
     ),
     _forms(

@@ -160,7 +160,7 @@ def addr(i: Builder, self: SSAValue, vec1: SSAValue, vec2: SSAValue, *, beta: An
 
 @TABLE.handles("addmv")
 def addmv(i: Builder, self: SSAValue, mat: SSAValue, vec: SSAValue, *, beta: Any = 1, alpha: Any = 1) -> SSAValue:
-    column = i.unsqueeze(self, 1) if rank_of(self) else self
+    column = i.unsqueeze(i.expand(self, (i.sizes(mat)[0],)), 1)
     return i.without_axis(addmm(i, column, mat, i.unsqueeze(vec, 1), beta=beta, alpha=alpha), 1)
 
 

@@ -28,6 +28,11 @@ def take(i: Builder, data: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
     return i.make(TakeOp, [data, indices], i.like(data), axis=IntAttr(axis))
 
 
+def _refuse_scalar(i: Builder, self: SSAValue) -> None:
+    if rank_of(self) == 0:
+        i.unsupported("indexing a tensor of rank 0")
+
+
 @TABLE.handles("embedding")
 def embedding(
     i: Builder,
@@ -42,11 +47,13 @@ def embedding(
 
 @TABLE.handles("index_select")
 def index_select(i: Builder, self: SSAValue, dim: int, index: SSAValue) -> SSAValue:
+    _refuse_scalar(i, self)
     return take(i, self, i.reshape(index, (product(i.sizes(index)),)), i.axis(dim, rank_of(self)))
 
 
 @TABLE.handles("gather")
 def gather(i: Builder, self: SSAValue, dim: int, index: SSAValue, *, sparse_grad: bool = False) -> SSAValue:
+    _refuse_scalar(i, self)
     return i.make(GatherOp, [self, index], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))))
 
 
@@ -166,12 +173,14 @@ def one_hot(i: Builder, self: SSAValue, num_classes: Any = -1) -> SSAValue:
 
 @TABLE.handles("index_copy")
 def index_copy(i: Builder, self: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
+    _refuse_scalar(i, self)
     flat = i.reshape(index, (product(i.sizes(index)),))
     return put(i, self, flat, i.cast(source, i.like(self)), i.axis(dim, rank_of(self)))
 
 
 @TABLE.handles("index_fill")
 def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Operand) -> SSAValue:
+    _refuse_scalar(i, self)
     axis = i.axis(dim, rank_of(self))
     sizes = list(i.sizes(self))
     sizes[axis] = product(i.sizes(index))

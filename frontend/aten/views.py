@@ -81,13 +81,16 @@ def squeeze(i: Builder, self: SSAValue, dim: Any = None) -> SSAValue:
 
 def _enter_at_least(rank: int) -> None:
     @TABLE.handles(f"atleast_{rank}d")
-    def at_least(i: Builder, self: SSAValue) -> SSAValue:
+    def at_least(i: Builder, self: Any) -> SSAValue:
+        if not isinstance(self, SSAValue):
+            i.unsupported("several tensors at once")
         sizes = i.sizes(self)
-        if len(sizes) == 2 and rank == 3:
+        if len(sizes) >= rank:
+            return self
+        if len(sizes) == 2:
             return i.reshape(self, (*sizes, 1))
-        return (
-            self if len(sizes) >= rank else i.reshape(self, ([(1,), (1, *sizes), (1, *(sizes or (1,)), 1)][rank - 1]))
-        )
+        shapes = [(1,), (1, *(sizes or (1,))), (1, *(sizes or (1,)), 1)]
+        return i.reshape(self, shapes[rank - 1])
 
 
 for _rank in (1, 2, 3):

