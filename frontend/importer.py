@@ -147,6 +147,14 @@ class _Unmade(Exception):
         self.record = record
 
 
+def _takes(handler: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        signature(handler).bind(None, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 class _Importer:
     def __init__(self, captured: Captured, known: Mapping[str, Expr], eager: Mapping[Record, str]) -> None:
         self.left_out: dict[int, str] = {}
