@@ -70,8 +70,22 @@ ALIASING = frozenset({"detach", "detach_", "alias", "lift_fresh"})
 
 CONVERSIONS = frozenset(
     {
-        "to", "_to_copy", "type", "type_as", "float", "double", "half", "bfloat16", "byte", "char", "short", "int", "long",
-        "bool", "cpu", "cuda",
+        "to",
+        "_to_copy",
+        "type",
+        "type_as",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "byte",
+        "char",
+        "short",
+        "int",
+        "long",
+        "bool",
+        "cpu",
+        "cuda",
     }
 )
 """Recorded as `to(self, dtype)`."""

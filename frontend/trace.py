@@ -25,7 +25,9 @@ from dlcb.frontend.tracker import Comparison, Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_SPECIAL_IN_PYTHON = frozenset({"__len__", "split", "meshgrid", "unique", "unique_consecutive", "sym_max", "sym_min", "sym_int", "sym_float"})
+_SPECIAL_IN_PYTHON = frozenset(
+    {"__len__", "split", "meshgrid", "unique", "unique_consecutive", "sym_max", "sym_min", "sym_int", "sym_float"}
+)
 """Functions written in Python that are not run again but treated as if they were C functions."""
 
 _SMALLEST_FRESH_SIZE = 1009
