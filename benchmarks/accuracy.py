@@ -94,5 +94,3 @@ def judge_all(out: Any, eager: Any, ref: Any) -> list[Verdict]:
     if len(outs) != len(eagers):
         return [Verdict(0, 0, f"{len(outs)} results, eager gives {len(eagers)}")]
     return [judge(o, e, r) for o, e, r in zip(outs, eagers, refs, strict=True)]
-
-
