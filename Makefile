@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTHON := $(BIN)/python -P
 
-.PHONY: venv demo test lint types imports unit filecheck clean
+.PHONY: venv demo test test-torch lint types imports unit filecheck clean
 
 venv: $(READY)
 
@@ -19,6 +19,10 @@ demo: $(READY)
 # Every part runs, whatever the others say; the status is not 0 if any of them fails.
 test: $(READY)
 	@$(MAKE) --no-print-directory --keep-going lint types imports filecheck unit
+
+# make test-torch TORCH=2.11.0
+test-torch:
+	@.ci/test-torch '$(TORCH)'
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -37,4 +41,4 @@ filecheck: $(READY)
 	$(BIN)/lit -s filecheck_tests
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo_out
+	rm -rf $(VENV) .venv-torch-* build dist *.egg-info demo_out
