@@ -33,10 +33,13 @@ dlcb.graph.func @positive_zero(%x: tensor<[n], f32> input "x") {
 
 // -----
 
-// The result of the convolution is also returned, so the batch norm stays apart and decomposes.
-// CHECK: @shared_convolution
-// CHECK: dlcb.graph.convolution
+// The result of the convolution is also returned, so the batch norm stays apart and decomposes; its scale is derived.
+// CHECK: @weights
 // CHECK: dlcb.graph.rsqrt
+// CHECK: @shared_convolution
+// CHECK: dlcb.graph.convolution %x, %w {
+// CHECK: dlcb.graph.sub
+// CHECK: dlcb.graph.mul
 dlcb.graph.func @shared_convolution(%x: tensor<[n, 3, 9], f16> input "x", %w: tensor<[8, 3, 1], f16> weight "conv.weight",
     %m: tensor<[8], f16> weight "bn.running_mean", %v: tensor<[8], f16> weight "bn.running_var") {
   %c = dlcb.graph.convolution %x, %w {dilation = [#builtin.int<1>], groups = #builtin.int<1>, padding = [#builtin.int<0>], stride = [#builtin.int<1>]} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>) -> tensor<[n, 8, 9], f16>
