@@ -14,6 +14,19 @@ class LayoutError(UserError):
     would have to share memory otherwise too: compile for an example that lies so."""
 
 
+class ElementError(UserError):
+    """An element of an input is wrong, an index out of range or a divisor that is 0. `kind` is what eager raises; the
+    evaluator raises this, a compiled program `kind` itself."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+    def as_eager(self) -> Exception:
+        """What a caller is to see: no `UserError`, after which a program may be run anew in eager."""
+        return ELEMENT_ERRORS[self.kind](str(self))
+
+
 class UnsupportedError(DlcbError):
     """The program is legal, but DLCB does not compile it; the text names the op and its source line."""
 
@@ -21,6 +34,9 @@ class UnsupportedError(DlcbError):
 class InternalError(DlcbError):
     """A bug in DLCB itself."""
 
+
+ELEMENT_ERRORS: dict[str, type[Exception]] = {"IndexError": IndexError, "RuntimeError": RuntimeError}
+"""What eager raises because of an element, by name."""
 
 LAYOUT = "layout: "
 """How the text of a check begins whose failure is a `LayoutError`."""

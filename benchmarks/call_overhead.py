@@ -58,7 +58,7 @@ def program(kernels: int, weights: int) -> dict[str, Any]:
     for k in range(kernels):
         ends = [x if k == 0 else buffer, out if k == kernels - 1 else buffer]
         tensors = [*ends, *range(first + k, first + weights, kernels)]
-        code.append(["launch", tensors, [["k", 256, yes, one, [[count, "i64"]]]]])
+        code.append(["launch", tensors, [["k", 256, yes, one, [[count, "i64"]]]], []])
     return {"name": "chain", "arguments": arguments, "results": [], "code": [*code, ["return", [out]]]}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from dlcb.dialects.coord.check import CheckOp
 from dlcb.dialects.coord.ops import (
     AccessOp,
     BufferType,
@@ -27,6 +28,7 @@ from dlcb.dialects.coord.ops import (
     ToIndexOp,
     YieldOp,
 )
+from dlcb.dialects.failure import Failure
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import index
 from dlcb.errors import InternalError
@@ -37,14 +39,17 @@ from dlcb.evaluator.scalars import Array, accumulate, apply, convert, fold
 Value: TypeAlias = "int | Array"
 
 
-def run_kernel(kernel: KernelOp, buffers: Sequence[Array], params: Mapping[str, int]) -> None:
-    """Writes what the kernel stores into the buffers: one flat array for each, half precision as float32."""
+def run_kernel(
+    kernel: KernelOp, buffers: Sequence[Array], params: Mapping[str, int], failures: Sequence[Failure] = ()
+) -> None:
+    """Writes what the kernel stores into the buffers: one flat array for each, half precision as float32. A check that
+    fails raises the failure of its number."""
     names = {p.data for p in kernel.params.data}
     if names != set(params):
         raise InternalError(f"kernel @{kernel.symbol}: got {sorted(params)}, expected the parameters {sorted(names)}")
     if len(buffers) != len(kernel.buffers):
         raise InternalError(f"kernel @{kernel.symbol}: got {len(buffers)} buffers, expected {len(kernel.buffers)}")
-    _Run(kernel, buffers, params).all()
+    _Run(kernel, buffers, params, failures).all()
 
 
 def number_of(value: Attribute) -> float | int:
@@ -54,8 +59,11 @@ def number_of(value: Attribute) -> float | int:
 
 
 class _Run:
-    def __init__(self, kernel: KernelOp, buffers: Sequence[Array], params: Mapping[str, int]) -> None:
+    def __init__(
+        self, kernel: KernelOp, buffers: Sequence[Array], params: Mapping[str, int], failures: Sequence[Failure]
+    ) -> None:
         self._kernel = kernel
+        self._failures = failures
         self._params = params
         self._outer = [self._dim(d) for d in kernel.outer.dims]
         self._row = [self._dim(d) for d in kernel.row.dims]
@@ -101,6 +109,8 @@ class _Run:
                 return self._array(op.src).astype(np.int64)
             case AccessOp():
                 return self._access(op)
+            case CheckOp():
+                return self._check(op)
             case ReduceOp():
                 return self._reduce(op)
             case ScanOp():
@@ -142,6 +152,14 @@ class _Run:
         offset = self._offset(op.strides.dims, op.extra)
         taken = convert(take(self._memory[op.buffer], [offset], mask), op.res.type)
         return taken if op.other is None else np.where(mask, taken, self._array(op.other))
+
+    def _check(self, op: CheckOp) -> Array:
+        value, holds = self._array(op.value), self._array(op.holds) != 0
+        shape = np.broadcast_shapes(value.shape, holds.shape)
+        if prod(shape) and not holds.all():
+            wrong = np.broadcast_to(value, shape)[~np.broadcast_to(holds, shape)]
+            raise self._failures[op.number.data].error(int(wrong.flat[0]), int(self._array(op.size)))
+        return value
 
     def _reduce(self, op: ReduceOp) -> Array:
         function, element = op.function.data, op.res.type

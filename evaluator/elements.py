@@ -19,7 +19,7 @@ from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.shape.expr import Expr, as_expr, const, sym
 from dlcb.dialects.types import common_compute_type, compute_type, i1
-from dlcb.errors import InternalError, UserError
+from dlcb.errors import InternalError
 from dlcb.evaluator.coordinates import Indices, call, evaluate_indices
 from dlcb.evaluator.scalars import Array, accumulate, apply, convert, fold
 
@@ -84,14 +84,16 @@ class ArrayBuilder(ElementBuilder):
     def index(self, expr: Expr, element: Attribute) -> Elements:
         return Elements(convert(np.asarray(self.value_of(expr)), element), element)
 
-    def coordinate(self, value: Elements, extent: Expr, what: str) -> Expr:
+    def coordinate(self, value: Elements, extent: Expr, op: GraphOp, from_end: bool) -> Expr:
         given = np.asarray(value.array, dtype=np.int64)
-        size = self.value_of(extent)
-        at = np.where(given < 0, given + size, given)
-        outside = (at < 0) | (at >= size)
-        if outside.any():
-            raise UserError(f"{what} {given[outside].flat[0]} is out of range for a size of {size}")
+        size = int(self.value_of(extent))
+        at = np.where(given < 0, given + size, given) if from_end else given
+        _all_hold((at >= 0) & (at < size), given, op, size)
         return self._bind(at)
+
+    def nonzero(self, value: Elements, op: GraphOp) -> Elements:
+        _all_hold(np.asarray(value.array != 0), value.array, op)
+        return value
 
     def holds(self, guard: Sequence[Guard]) -> Elements:
         return Elements(np.asarray(self._mask(guard)), i1)
@@ -161,6 +163,18 @@ class ArrayBuilder(ElementBuilder):
         for position in product(*map(range, extents)):
             total = self.call(function, total, body(tuple(map(const, position))))
         return total
+
+
+def _all_hold(holds: Array, values: Array, op: GraphOp, size: int = 0) -> None:
+    """Raise the failure of the op at the first value for which something does not hold."""
+    if not holds.all():
+        first = int(np.broadcast_to(values, holds.shape)[~holds].flat[0])
+        failure = op.failure()
+        if failure is None:
+            raise InternalError(
+                f"{op.title}: {first} is out of range for a size of {size}, which was taken for granted"
+            )
+        raise failure.error(first, size)
 
 
 def take(tensor: Array, indices: Sequence[int | Indices], mask: Array) -> Array:

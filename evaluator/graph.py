@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dlcb.dialects.coord.ops import KernelOp as CoordKernelOp
+from dlcb.dialects.failure import failures_of
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.derived import NAME as WEIGHTS
 from dlcb.dialects.graph.derived import derived_weights
@@ -128,7 +129,7 @@ class _Program:
         over = op.written_over
         fresh = {i: new_memory(type_of(r), self.symbols) for i, r in enumerate(op.results) if i not in over}
         kernel, params = self._form(op)
-        run_kernel(kernel, [*given, *fresh.values()], params)
+        run_kernel(kernel, [*given, *fresh.values()], params, failures_of(op.failures))
         memory = [given[over[i]] if i in over else fresh[i] for i in range(len(op.results))]
         return [view_of(m, type_of(r), self.symbols).copy() for m, r in zip(memory, op.results, strict=True)]
 

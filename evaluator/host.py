@@ -6,8 +6,8 @@ in the program:
     ("argument" | "weight", slot, name)                 ("arena", slot, bytes)
     ("buffer", slot, offset, sizes, strides, dtype)     ("output", slot, sizes, strides, dtype)
     ("view", slot, source, offset, sizes, strides)
-    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …))    the chosen variant;
-                                                        no event where it has no blocks
+    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …), ((error, text), …))
+                                                        the chosen variant; no event where it has no blocks
     ("library", slot | None, function, tensors, out | None)
     ("return", (("tensor", slot) | ("index", value), …))
 """
@@ -21,6 +21,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
+from dlcb.dialects.failure import failures_of
 from dlcb.dialects.host.facts import AlignedOp, ArgumentOp, ConstantOp, IntegerOp, SizeOp, StrideOp, WeightOp
 from dlcb.dialects.host.integers import IntegerOp as Computed
 from dlcb.dialects.host.memory import ArenaOp, BufferOp, OutputOp, ViewOp
@@ -117,7 +118,10 @@ class _Run:
             if self.integers[variant.condition]:
                 integers = tuple((self.integers[value], TYPE_NAME[type]) for value, type in variant.integers)
                 blocks = self.integers[variant.blocks]
-                return [("launch", variant.kernel, variant.threads, blocks, tensors, integers)] if blocks else []
+                failures = tuple(map(tuple, failures_of(op.failures)))
+                return (
+                    [("launch", variant.kernel, variant.threads, blocks, tensors, integers, failures)] if blocks else []
+                )
         raise InternalError(f"{self.name}: no variant of {[k.root_reference.data for k in op.kernels]} fits")
 
     def all(self, values: Any) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.types import TYPE_NAME
-from dlcb.errors import UserError
+from dlcb.errors import ElementError, UserError
 from dlcb.evaluator.graph import Argument, run_program
 from dlcb.evaluator.scalars import Array
 from dlcb.evaluator.sizes import bind_symbols, lookup
@@ -54,6 +54,8 @@ class ReferenceProgram:
         try:
             arrays = run_program(self.module, named)
             numbers = self._numbers(named)
+        except ElementError as error:
+            raise error.as_eager() from None
         except UserError as error:
             raise UserError(f"{self._name}: {error}") from None
         made = [

@@ -251,6 +251,10 @@ class _KernelPrinter:
     def magic_div(self, op: Operation) -> Sequence[str]:
         return self.define(op.results[0], f"dlcb_magic_div({', '.join(self.spelled(op))})")
 
+    def check(self, op: Operation) -> Sequence[str]:
+        assert isinstance(op, ops.CheckOp)
+        return (f"DLCB_CHECK({', '.join((str(op.number.data), *self.spelled(op)))});",)
+
     def local(self, op: Operation) -> Sequence[str]:
         return (f"DLCB_LOCAL({self.array(op.results[0])});",)
 
@@ -320,6 +324,7 @@ _STATEMENTS: dict[type[Operation], Callable[[_KernelPrinter, Operation], Sequenc
     ops.BlockIdxOp: _KernelPrinter.block_idx,
     ops.ScalarOp: _KernelPrinter.scalar,
     ops.MagicDivOp: _KernelPrinter.magic_div,
+    ops.CheckOp: _KernelPrinter.check,
     ops.LocalOp: _KernelPrinter.local,
     ops.SharedOp: _KernelPrinter.shared,
     ops.LoadOp: _KernelPrinter.load,

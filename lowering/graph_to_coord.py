@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
+from dlcb.dialects.failure import failures_attr
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.indexing import Put
 from dlcb.dialects.graph.reduce import Reduce
@@ -118,7 +119,7 @@ def kernel_rows(
     names = [f"$r{i}" if i in axes else f"$o{i}" for i in range(len(domain))]
     coords = tuple(map(sym, names))
     row = tuple(coords[i] for i in range(len(domain)) if i in axes)
-    elements = Elements(sizes, block.args, layouts, row)
+    elements = Elements(sizes, block.args, layouts, row, failing_ops(kernel))
     for i, (coord, size) in enumerate(zip(coords, domain, strict=True)):
         elements.ranges.axis(coord, size, least=0 if i in axes else 1)
     over = kernel.written_over
@@ -134,6 +135,11 @@ def kernel_rows(
     outer = [Axis(names[i], domain[i]) for i in order if i not in axes]
     inner = [Axis(names[i], domain[i]) for i in order if i in axes]
     return Numbering(elements, outer, inner, outputs, buffers, general).finish()
+
+
+def failing_ops(kernel: KernelOp) -> list[GraphOp]:
+    """The ops that have a failure, in the order of its numbers."""
+    return [op for op in kernel.body.block.ops if isinstance(op, GraphOp) and op.failure() is not None]
 
 
 def _domain(
@@ -258,6 +264,9 @@ class _Lowering:
         properties: dict[str, Attribute] = {"forms": forms}
         if kernel.in_place is not None:
             properties["in_place"] = kernel.in_place
+        failures = [failure for op in failing_ops(kernel) if (failure := op.failure()) is not None]
+        if failures:
+            properties["failures"] = failures_attr(failures)
         launch = LaunchOp.create(
             operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
         )

@@ -96,8 +96,8 @@ class _Writer:
         *steps, whole = self.choice.launches(op, buffers)
         shared = self.memory.workspace(op)
         for step in steps:
-            self.builder.launch([*tensors, *shared], step)
-        self.builder.launch(tensors, whole)
+            self.builder.launch([*tensors, *shared], step, op.failures)
+        self.builder.launch(tensors, whole, op.failures)
 
     def library(self, op: GraphOp) -> None:
         assert op.LIBRARY is not None

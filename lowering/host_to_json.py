@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from dlcb.dialects.failure import Failure, failures_attr, failures_of
 from dlcb.dialects.host.attributes import ArgumentAttr, InputAttr, IntegerArgumentAttr, WeightAttr, integers_of
 from dlcb.dialects.host.facts import AlignedOp, ArgumentOp, ConstantOp, IntegerOp, SizeOp, StrideOp, WeightOp
 from dlcb.dialects.host.integers import INTEGER_OPS
@@ -112,7 +113,8 @@ def _row(op: Operation, slots: Slots) -> Row:
             place = [slots[op.result], slots[op.source], slots[op.offset]]
             return [op.opcode(), *place, of(op.sizes), of(op.strides)]
         case LaunchOp():
-            return [op.opcode(), of(op.tensors), [_variant_row(v, slots) for v in op.variants()]]
+            failures = [[kind, text] for kind, text in failures_of(op.failures)]
+            return [op.opcode(), of(op.tensors), [_variant_row(v, slots) for v in op.variants()], failures]
         case LibraryOp():
             return _library_row(op, slots)
         case ReturnOp():
@@ -198,7 +200,8 @@ def _launch(row: Row, values: Values) -> Operation:
         Variant(kernel, threads, values[condition], values[blocks], [(values[s], NAMES[type]) for s, type in integers])
         for kernel, threads, condition, blocks, integers in row[2]
     ]
-    return LaunchOp.make(_of(row[1], values), variants)
+    failures = failures_attr([Failure(kind, text) for kind, text in row[3]]) if row[3] else None
+    return LaunchOp.make(_of(row[1], values), variants, failures)
 
 
 def _library(row: Row, values: Values) -> Operation:

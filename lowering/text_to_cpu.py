@@ -1,9 +1,10 @@
 """Text of kernels to a shared object of this machine, by its C++ compiler: the `cpu` target.
 
-Each kernel NAME has a symbol `extern "C" void launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]`
-points to the value of the i-th parameter (an address or a number of its C type). Order seed 0 runs blocks and threads
-as they are numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not written is poison, and so
-is what threads exchange without a barrier.
+Each kernel NAME has a symbol `extern "C" int launch_NAME(void **args, long long blocks, int order_seed)`. `args[i]`
+points to the value of the i-th parameter (an address or a number of its C type). The launch returns 0, or 1 where a
+check failed; `const long long *dlcb_failure()` then has 1 + the check's number, the value and the size. Order seed 0
+runs blocks and threads as they are numbered, 1 backwards, more in shuffled orders; with a seed, what a block has not
+written is poison, and so is what threads exchange without a barrier.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from torch import Tensor
 from dlcb.errors import UserError
 from dlcb.runtime.rows import check_program
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 KERNELS = "kernels.cu"
 WEIGHTS = "weights.safetensors"

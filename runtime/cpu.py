@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dlcb.errors import UserError
+from dlcb.errors import ELEMENT_ERRORS, InternalError, UserError
 from dlcb.runtime.plan import Launch
+from dlcb.runtime.program import fill
 
 HOSTILE_VARIABLE = "DLCB_HOSTILE"
 
@@ -25,8 +26,9 @@ def hostile_seed() -> int:
 
 
 class CpuKernels:
-    """`extern "C" void launch_NAME(void** arguments, long long blocks, int order_seed)` of a shared library. Threads a
-    block are part of the compiled kernel; blocks and threads run in the order that the seed says."""
+    """`extern "C" int launch_NAME(void** arguments, long long blocks, int order_seed)` of a shared library. Threads a
+    block are part of the compiled kernel; blocks and threads run in the order that the seed says. A launch returns 1
+    where a check failed; `dlcb_failure` then says which, in this thread."""
 
     def __init__(self, library: Path, order_seed: int | None = None) -> None:
         try:
@@ -42,11 +44,29 @@ class CpuKernels:
         except AttributeError:
             raise UserError(f"{self._path.name} has no kernel {name!r}") from None
         function.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
-        function.restype = None
+        function.restype = ctypes.c_int
         return function
 
     def activate(self) -> None:
         pass
 
     def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
-        return partial(function, pointers, step.blocks, self._order_seed)
+        run = partial(function, pointers, step.blocks, self._order_seed)
+        if not step.failures:
+            return run
+
+        def launch() -> None:
+            if run():
+                raise self._failure(step)
+
+        return launch
+
+    def _failure(self, step: Launch) -> Exception:
+        """What eager raises; no `UserError`, for parts of the program have run."""
+        read = self._library.dlcb_failure
+        read.restype = ctypes.POINTER(ctypes.c_longlong)
+        check, value, size = read()[:3]
+        if check > len(step.failures):
+            return InternalError(f"{step.kernel}: check {check - 1} failed, the program knows {len(step.failures)}")
+        kind, text = step.failures[check - 1]
+        return ELEMENT_ERRORS[kind](fill(text, (value, size)))

@@ -52,13 +52,15 @@ class Place(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """One kernel launch; `integers` are (value, 32 or 64 bits), passed after the addresses of `tensors`."""
+    """One kernel launch; `integers` are (value, 32 or 64 bits), passed after the addresses of `tensors`. `failures` are
+    (class of error, text) of the kernel's checks, by number."""
 
     kernel: str
     threads: int
     blocks: int
     tensors: tuple[Place, ...]
     integers: tuple[tuple[int, int], ...]
+    failures: tuple[tuple[str, str], ...] = ()
 
 
 class LibraryCall(NamedTuple):
@@ -165,7 +167,13 @@ class _PlanBuilder:
         self.places[slot] = self.inside(Place(of.root, of.dtype, of.offset + offset, sizes, strides))
 
     def on_launch(
-        self, kernel: str, threads: int, blocks: int, tensors: tuple[int, ...], integers: tuple[tuple[int, str], ...]
+        self,
+        kernel: str,
+        threads: int,
+        blocks: int,
+        tensors: tuple[int, ...],
+        integers: tuple[tuple[int, str], ...],
+        failures: tuple[tuple[str, str], ...],
     ) -> None:
         if not 0 < blocks <= MAX_BLOCKS:
             raise self.fail(f"{kernel}: {blocks} blocks, expected 1 to {MAX_BLOCKS}")
@@ -173,7 +181,7 @@ class _PlanBuilder:
         for value, bits in packed:
             if not -(1 << bits - 1) <= value < 1 << bits - 1:
                 raise self.fail(f"{kernel}: the integer {value} does not fit {bits} bits")
-        self.steps.append(Launch(kernel, threads, blocks, tuple([self.places[t] for t in tensors]), packed))
+        self.steps.append(Launch(kernel, threads, blocks, tuple([self.places[t] for t in tensors]), packed, failures))
 
     def on_library(
         self,

@@ -40,12 +40,12 @@ def compile_program(program: Program) -> PlanFunction:
     ("argument" | "weight", slot, name)                 ("arena", slot, bytes)
     ("buffer", slot, offset, sizes, strides, dtype)     ("output", slot, sizes, strides, dtype)
     ("view", slot, source, offset, sizes, strides)
-    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …))
+    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …), failures as in the row)
     ("library", slot | None, function, tensors, out | None, options, dtype | None)
     ("return", (("tensor", slot) | ("index", value), …))
 
-    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs are
-    exact: they never wrap.
+    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs
+    are exact: they never wrap.
     """
     source = program_source(program)
     rows = program.code
@@ -62,6 +62,7 @@ def compile_program(program: Program) -> PlanFunction:
     namespace: dict[str, Any] = {
         "__builtins__": {},
         "rows": rows,
+        "failures": {n: tuple(map(tuple, row[3])) for n, row in enumerate(rows) if row[0] == "launch"},
         "fail": fail,
         "no_variant": no_variant,
         "magic": magic,
@@ -111,7 +112,7 @@ def _statements(program: Program, numbers: dict[str, int], number: int, row: lis
             return [f"v{r} = alignment[{numbers[name]}] >= {count}"]
         case ["check", condition, _, values]:
             return [f"if not v{condition}: fail({number}, {_tuple(values)})"]
-        case ["launch", tensors, variants]:
+        case ["launch", tensors, variants, _]:
             return _launch(number, tensors, variants)
         case _:
             return [f"add({_event(program, number, row)})"]
@@ -132,7 +133,8 @@ def _launch(number: int, tensors: Sequence[int], variants: Sequence[list[Any]]) 
     lines: list[str] = []
     for choice, (_, threads, condition, blocks, integers) in enumerate(variants):
         packed = "(" + "".join(f"(v{slot}, '{type}'), " for slot, type in integers) + ")"
-        event = f"('launch', rows[{number}][2][{choice}][0], {threads}, v{blocks}, {tuple(tensors)}, {packed})"
+        what = f"'launch', rows[{number}][2][{choice}][0], {threads}, v{blocks}, {tuple(tensors)}"
+        event = f"({what}, {packed}, failures[{number}])"
         lines += [f"{'elif' if choice else 'if'} v{condition}:", f"{_INDENT}if v{blocks}: add({event})"]
     return [*lines, f"else: no_variant({number})"]
 

@@ -12,7 +12,8 @@ letters are slots too:
     ["buffer", r, arena, offset, [size …], [stride …], DTYPE]
     ["output", r, [size …], [stride …], DTYPE]
     ["view", r, source, offset, [size …], [stride …]]
-    ["launch", [tensor …], [[KERNEL, THREADS, c, blocks, [[a, "i32" | "i64"] …]] …]]
+    ["launch", [tensor …], [[KERNEL, THREADS, c, blocks, [[a, "i32" | "i64"] …]] …], [[ERROR, TEXT] …]]
+                                          the last: what the checks of the kernel say, by their numbers
     ["library", r | null, FUNCTION, [tensor …], out | null, {OPTION: value}, DTYPE | null]
     ["return", [a …]]
 """
@@ -23,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast
 
-from dlcb.errors import UserError
+from dlcb.errors import ELEMENT_ERRORS, UserError
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.library import check_call
 
@@ -234,7 +235,7 @@ class _Checker:
         self.layout(sizes, strides)
         self.define(r, "tensor")
 
-    def launch(self, tensors: Any, variants: Any) -> None:
+    def launch(self, tensors: Any, variants: Any, failures: Any) -> None:
         self.slots(tensors, "tensor")
         if not self.items(variants):
             self.fail("a launch has at least one variant")
@@ -250,6 +251,13 @@ class _Checker:
                         self.launch_integer(integer)
                 case _:
                     self.fail(f"not a variant: {_short(variant)}")
+
+        for failure in self.items(failures):
+            match failure:
+                case [str(kind), str()] if kind in ELEMENT_ERRORS:
+                    pass
+                case _:
+                    self.fail(f"expected an error of {', '.join(ELEMENT_ERRORS)} and a text, got {_short(failure)}")
 
     def launch_integer(self, integer: Any) -> None:
         match integer:
@@ -356,7 +364,7 @@ _ROWS: dict[str, tuple[int, Callable[..., None]]] = {
     "buffer": (6, _Checker.buffer),
     "output": (4, _Checker.output),
     "view": (5, _Checker.view),
-    "launch": (2, _Checker.launch),
+    "launch": (3, _Checker.launch),
     "library": (6, _Checker.library),
     "return": (1, _Checker.results),
 }

@@ -158,6 +158,12 @@ class CudaBuilder(ScalarBuilder):
 
     # Control flow
 
+    def check(self, number: int, holds: SSAValue, value: SSAValue, size: SSAValue) -> None:
+        """Where it does not hold, the launch fails with that number; the value and the size say why."""
+        if not self._value_of.get(id(holds)):
+            operands = tuple(map(self._use, (holds, value, size)))
+            self._insert(ops.CheckOp.create(operands=operands, properties={"number": IntAttr(number)}))
+
     @contextmanager
     def if_(self, condition: SSAValue, *, uniform: bool = False) -> Generator[None]:
         op = ops.IfOp.create(

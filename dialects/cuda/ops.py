@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from xdsl.ir import Attribute, Operation
 
+from dlcb.dialects.cuda.check import CheckOp
 from dlcb.dialects.cuda.control import BarrierOp, ForOp, IfOp, KernelOp, ShuffleXorOp
 from dlcb.dialects.cuda.memory import (
     GetOp,
@@ -50,6 +51,7 @@ OPS: list[type[Operation]] = [
     WriteOp,
     BarrierOp,
     ShuffleXorOp,
+    CheckOp,
 ]
 
 ATTRS: list[type[Attribute]] = [PtrType, VarType, LocalType, SharedType]

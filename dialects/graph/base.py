@@ -24,6 +24,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import QuickOp
+from dlcb.dialects.failure import Failure
 from dlcb.dialects.graph.assembly import parse_properties, print_properties
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_to_expr, type_of
 from dlcb.dialects.scalar import ScalarBuilder
@@ -89,9 +90,13 @@ class ElementBuilder(Sizes, ScalarBuilder):
         """A size or coordinate as an element."""
 
     @abstractmethod
-    def coordinate(self, value: Any, extent: Expr, what: str) -> Expr:
-        """An integer element as a coordinate in [0, extent); a negative one counts from the end. Out of range is an
-        error of the program."""
+    def coordinate(self, value: Any, extent: Expr, op: GraphOp, from_end: bool) -> Expr:
+        """An integer element as a coordinate in [0, extent); with `from_end` a negative one counts from the end. Out of
+        range is the failure of `op`, if it has one; the coordinate is outside then."""
+
+    @abstractmethod
+    def nonzero(self, value: Any, op: GraphOp) -> Any:
+        """The integer element itself; 0 is the failure of `op`."""
 
     @abstractmethod
     def holds(self, guard: Sequence[Guard]) -> Any:
@@ -150,6 +155,10 @@ class GraphOp(QuickOp, ABC):
     def title(self) -> str:
         """How errors name the op: `linear: model.py:12`."""
         return f"{self.name.rpartition('.')[2]}: {self.line}"
+
+    def failure(self) -> Failure | None:
+        """What the program says where an element that the op reads is wrong; None where none can be."""
+        return None
 
     @abstractmethod
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:

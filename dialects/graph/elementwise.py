@@ -12,10 +12,12 @@ from xdsl.ir import Operation
 from xdsl.irdl import irdl_op_definition, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
-from dlcb.dialects.graph.base import Coords, GraphOp, Read, ShapeScope, Sizes, broadcast_coords
+from dlcb.dialects.failure import Failure
+from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Read, ShapeScope, Sizes, broadcast_coords
 from dlcb.dialects.graph.types import TensorType, dims_of, type_of
 from dlcb.dialects.scalar import ScalarBuilder
 from dlcb.dialects.shape.expr import Expr, broadcast, const
+from dlcb.dialects.types import is_float
 
 
 def broadcast_sizes(op: GraphOp, scope: ShapeScope) -> tuple[Expr, ...]:
@@ -74,6 +76,26 @@ class Arithmetic(Elementwise):
         return b.call(self.name.rpartition(".")[2], *elements)
 
 
+class Division(Arithmetic):
+    """An integer divided by 0 is a failure, as in eager; a float is not."""
+
+    def failure(self) -> Failure | None:
+        if is_float(self.compute_element):
+            return None
+        return Failure(
+            "RuntimeError",
+            f"ZeroDivisionError: an integer is divided by 0: {self.name.rpartition('.')[2]}, {self.line}",
+        )
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        lhs, rhs = (
+            b.cast(b.read(self.operands[r.operand], r.coords), self.compute_element) for r in self.reads(coords, b)
+        )
+        if not is_float(self.compute_element):
+            rhs = b.nonzero(rhs, self)
+        return self.formula(b, lhs, rhs)
+
+
 class Comparison(Elementwise):
     """A truth value, compared in the common compute type of the operands."""
 
@@ -93,10 +115,6 @@ _BINARY = {
     "sub": "lhs - rhs.  Source: torch.sub.",
     "mul": "lhs · rhs.  Source: torch.mul.",
     "div": "lhs / rhs, floats.  Source: torch.div.",
-    "floordiv": "⌊lhs / rhs⌋.  Source: torch.floor_divide, torch.div(rounding_mode='floor').",
-    "truncdiv": "lhs / rhs rounded towards zero.  Source: torch.div(rounding_mode='trunc').",
-    "mod": "the remainder with the sign of the divisor.  Source: torch.remainder.",
-    "fmod": "the remainder with the sign of the dividend.  Source: torch.fmod.",
     "pow": "lhs ^ rhs.  Source: torch.pow.",
     "atan2": "the angle of (rhs, lhs).  Source: torch.atan2.",
     "hypot": "√(lhs² + rhs²).  Source: torch.hypot.",
@@ -108,6 +126,12 @@ _BINARY = {
     "xor": "bitwise or logical exclusive or.  Source: torch.bitwise_xor, torch.logical_xor.",
     "shl": "lhs · 2^rhs; 0 where rhs is no number of a bit.  Source: torch.bitwise_left_shift.",
     "shr": "⌊lhs / 2^rhs⌋; the sign's bit only where rhs is no number of a bit.  Source: torch.bitwise_right_shift.",
+}
+_DIVISIONS = {
+    "floordiv": "⌊lhs / rhs⌋.  Source: torch.floor_divide, torch.div(rounding_mode='floor').",
+    "truncdiv": "lhs / rhs rounded towards zero.  Source: torch.div(rounding_mode='trunc').",
+    "mod": "the remainder with the sign of the divisor.  Source: torch.remainder.",
+    "fmod": "the remainder with the sign of the dividend.  Source: torch.fmod.",
 }
 _UNARY = {
     "neg": "-x.  Source: torch.neg.",
@@ -157,6 +181,7 @@ _COMPARISONS = {
 
 SIMPLE: dict[str, type[Operation]] = {
     **{name: _simple(Arithmetic, name, doc) for name, doc in _BINARY.items()},
+    **{name: _simple(Division, name, doc) for name, doc in _DIVISIONS.items()},
     **{name: _simple(Arithmetic, name, doc) for name, doc in _UNARY.items()},
     **{name: _simple(Arithmetic, name, doc) for name, doc in _TERNARY.items()},
     **{name: _simple(Comparison, name, doc) for name, doc in _COMPARISONS.items()},

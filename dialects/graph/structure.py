@@ -22,6 +22,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import QuickOp
+from dlcb.dialects.failure import verify_failures
 from dlcb.dialects.graph.base import parse_type, print_type
 from dlcb.dialects.graph.types import DenseLayout, Dims, DimsAttr, Layout, StridedLayout, TensorType, dims_attr
 
@@ -305,13 +306,15 @@ class YieldOp(QuickOp):
 class LaunchOp(QuickOp):
     """Run a generated kernel. `forms` lists its forms, best first: `{kernel = @k0, when = "d3" | 1, bindings = {p0 =
     "x_0", p1 = 64}}`; the first whose `when` (a dim: a symbol or a literal) is not 0 runs. Results are fresh unless
-    `in_place` gives them an operand's memory."""
+    `in_place` gives them an operand's memory. `failures`: what the kernel's checks say (`dialects/failure.py`), by
+    their numbers."""
 
     name = "dlcb.graph.launch"
     args = var_operand_def()
     res = var_result_def()
     forms = prop_def(ArrayAttr[DictionaryAttr])
     in_place = opt_prop_def(ArrayAttr[ArrayAttr[IntAttr]])
+    failures = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
     traits = traits_def(Pure())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "`(` $args `)` attr-dict `:` functional-type($args, $res)"
@@ -319,6 +322,9 @@ class LaunchOp(QuickOp):
     @property
     def written_over(self) -> dict[int, int]:
         return _mapping(self.in_place)
+
+    def verify_(self) -> None:
+        verify_failures(self.name, self.failures)
 
 
 OPS: list[type[Operation]] = [FuncOp, ReturnOp, KernelOp, YieldOp, LaunchOp]

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from dlcb.dialects._xdsl import append_op
+from dlcb.dialects.failure import FailuresAttr
 from dlcb.dialects.host.attributes import ArgumentAttr
 from dlcb.dialects.host.facts import AlignedOp, ArgumentOp, ConstantOp, IntegerOp, SizeOp, StrideOp, WeightOp
 from dlcb.dialects.host.integers import (
@@ -238,8 +239,10 @@ class HostBuilder:
             operands = [truth, *(self.index_value(v) for v in values)]
             append_op(self._block, CheckOp.create(operands=operands, properties=properties))
 
-    def launch(self, tensors: Sequence[SSAValue], variants: Sequence[Variant]) -> None:
-        append_op(self._block, LaunchOp.make(tensors, variants))
+    def launch(
+        self, tensors: Sequence[SSAValue], variants: Sequence[Variant], failures: FailuresAttr | None = None
+    ) -> None:
+        append_op(self._block, LaunchOp.make(tensors, variants, failures))
 
     def library(
         self, function: str, tensors: Sequence[SSAValue], options: Mapping[str, Option], dtype: Attribute

@@ -30,6 +30,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects.failure import FailuresAttr, verify_failures
 from dlcb.dialects.host.attributes import check_dtype, integers_attr, integers_of, parse_dtype, print_dtype
 from dlcb.dialects.host.integers import HostOp
 from dlcb.dialects.host.syntax import TENSOR, parse_operand, parse_operands, print_operands, segments
@@ -95,6 +96,7 @@ class LaunchOp(HostOp):
       @k3_v4 threads 256 if %c0 blocks %b0 (%n : i32, %m : i32),
       @k3 threads 256 if %true blocks %b1 (%n : i64)]
     ```
+    `failures [["IndexError", "index {0} …"], …]` at the end: what the kernel's checks say, by their numbers.
     """
 
     name = "dlcb.host.launch"
@@ -106,6 +108,7 @@ class LaunchOp(HostOp):
     kernels = prop_def(ArrayAttr[SymbolRefAttr].constr(FlatSymbolRefAttrConstr))
     threads = prop_def(ArrayAttr[IntAttr])
     integer_types = prop_def(ArrayAttr[ArrayAttr[Attribute]])
+    failures = opt_prop_def(ArrayAttr[ArrayAttr[StringAttr]])
 
     def variants(self) -> Iterator[Variant]:
         start = 0
@@ -138,6 +141,7 @@ class LaunchOp(HostOp):
         for threads in integers_of(self.threads):
             if not 1 <= threads <= MAX_THREADS:
                 raise VerifyException(f"{self.name}: threads must be between 1 and {MAX_THREADS}, got {threads}")
+        verify_failures(self.name, self.failures)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -150,16 +154,23 @@ class LaunchOp(HostOp):
                 printer.print_string("\n")
                 _print_variant(printer, variant)
         printer.print_string("]")
+        if self.failures is not None:
+            printer.print_string(" failures ")
+            printer.print_attribute(self.failures)
 
     @classmethod
     def parse(cls, parser: Parser) -> LaunchOp:
         tensors = parse_operands(parser, TENSOR, parser.Delimiter.PAREN)
-        return cls.make(
-            tensors, parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_variant(parser))
-        )
+        variants = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_variant(parser))
+        launch = cls.make(tensors, variants)
+        if parser.parse_optional_keyword("failures") is not None:
+            launch.properties["failures"] = parser.parse_attribute()
+        return launch
 
     @classmethod
-    def make(cls, tensors: Sequence[SSAValue], variants: Sequence[Variant]) -> LaunchOp:
+    def make(
+        cls, tensors: Sequence[SSAValue], variants: Sequence[Variant], failures: FailuresAttr | None = None
+    ) -> LaunchOp:
         integers = [value for v in variants for value, _ in v.integers]
         properties: dict[str, Attribute] = {
             "kernels": _kernels(tuple([v.kernel for v in variants])),
@@ -167,6 +178,8 @@ class LaunchOp(HostOp):
             "integer_types": ArrayAttr([ArrayAttr([type for _, type in v.integers]) for v in variants]),
             "operandSegmentSizes": segments(len(tensors), len(variants), len(variants), len(integers)),
         }
+        if failures is not None:
+            properties["failures"] = failures
         conditions, blocks = [v.condition for v in variants], [v.blocks for v in variants]
         return cls.create(operands=[*tensors, *conditions, *blocks, *integers], properties=properties)
 

@@ -5,27 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, SSAValue
 
-from dlcb.dialects.graph.indexing import GatherOp, PutOp, ScatterOp, TakeOp
+from dlcb.dialects.graph.indexing import BoundedOp, GatherOp, PutOp, ScatterOp, TakeOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
-from dlcb.dialects.shape.expr import Expr, broadcast, const
+from dlcb.dialects.shape.expr import Expr, as_expr, broadcast, const
 from dlcb.dialects.types import i1, i64, ui8
 from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.creation import iota
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
+Properties = dict[str, Attribute]
 
 
 def rank_of(value: SSAValue) -> int:
     return type_of(value).rank
 
 
-def take(i: Builder, data: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
-    return i.make(TakeOp, [data, indices], i.like(data), axis=IntAttr(axis))
+UNCHECKED: Properties = {"unchecked": UnitAttr()}
+"""Of indices that are in range by construction."""
+
+
+def checks(i: Builder, error: str = "IndexError", nonnegative: bool = False) -> Properties:
+    """What the operation demands of its indices; `error` is the class of error that eager raises."""
+    properties: Properties = {"call": StringAttr(i.op)}
+    if error != "IndexError":
+        properties["error"] = StringAttr(error)
+    return properties | ({"nonnegative": UnitAttr()} if nonnegative else {})
+
+
+def take(i: Builder, data: SSAValue, indices: SSAValue, axis: int, demands: Properties) -> SSAValue:
+    return i.make(TakeOp, [data, indices], i.like(data), axis=IntAttr(axis), **demands)
+
+
+def gather_at(i: Builder, data: SSAValue, axis: int, indices: SSAValue, demands: Properties) -> SSAValue:
+    return i.make(GatherOp, [data, indices], i.like(data), axis=IntAttr(axis), **demands)
+
+
+def bounded(i: Builder, index: SSAValue, axis: int, size: Expr, demands: Properties) -> SSAValue:
+    """The index as a number in [0, size), the size of dim `axis`."""
+    return i.make(BoundedOp, [index], i64, axis=IntAttr(axis), extent=i.dims_attr((size,)), **demands)
 
 
 def _refuse_scalar(i: Builder, self: SSAValue) -> None:
@@ -42,19 +64,20 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> SSAValue:
-    return take(i, self, indices, 0)
+    return take(i, self, indices, 0, checks(i, nonnegative=True))
 
 
 @TABLE.handles("index_select")
 def index_select(i: Builder, self: SSAValue, dim: int, index: SSAValue) -> SSAValue:
     _refuse_scalar(i, self)
-    return take(i, self, i.reshape(index, (product(i.sizes(index)),)), i.axis(dim, rank_of(self)))
+    flat = i.reshape(index, (product(i.sizes(index)),))
+    return take(i, self, flat, i.axis(dim, rank_of(self)), checks(i, nonnegative=True))
 
 
 @TABLE.handles("gather")
 def gather(i: Builder, self: SSAValue, dim: int, index: SSAValue, *, sparse_grad: bool = False) -> SSAValue:
     _refuse_scalar(i, self)
-    return i.make(GatherOp, [self, index], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))))
+    return gather_at(i, self, i.axis(dim, rank_of(self)), index, checks(i, "RuntimeError", nonnegative=True))
 
 
 class _Place:
@@ -79,7 +102,8 @@ class _Place:
             product([sizes[a] for a in self.axes]),
             *self.inner[self.axis + count :],
         ]
-        self.index = _linear(i, given, [sizes[axis] for axis in self.axes])
+        self.demands = checks(i) if len(given) == 1 else UNCHECKED
+        self.index = given[0] if len(given) == 1 else _linear(i, given, self.axes, sizes)
 
     def together(self, i: Builder, value: SSAValue) -> SSAValue:
         return i.reshape(i.permute(value, self.order), self.merged)
@@ -89,16 +113,12 @@ class _Place:
         return i.permute(i.reshape(value, self.inner), inverse)
 
 
-def _linear(i: Builder, indices: Sequence[SSAValue], sizes: Sequence[Expr]) -> SSAValue:
+def _linear(i: Builder, indices: Sequence[SSAValue], axes: Sequence[int], sizes: Sequence[Expr]) -> SSAValue:
     """One index into dims laid together. Each index may count from its dim's end."""
-    if len(indices) == 1:
-        return indices[0]
     total: SSAValue | None = None
-    for index, size in zip(indices, sizes, strict=True):
-        index = i.cast(index, i64)
-        below = i.call("lt", index, i.number(0, i64), element=i1)
-        index = i.where(below, i.call("add", index, size, element=i64), index, element=i64)
-        total = index if total is None else i.call("add", i.call("mul", total, size, element=i64), index, element=i64)
+    for index, axis in zip(indices, axes, strict=True):
+        at = bounded(i, index, axis, sizes[axis], checks(i))
+        total = at if total is None else i.call("add", i.call("mul", total, sizes[axis], element=i64), at, element=i64)
     assert total is not None
     return total
 
@@ -106,7 +126,7 @@ def _linear(i: Builder, indices: Sequence[SSAValue], sizes: Sequence[Expr]) -> S
 @TABLE.handles("index")
 def index(i: Builder, self: SSAValue, indices: Sequence[SSAValue | None]) -> SSAValue:
     place = _Place(i, self, indices)
-    return take(i, place.together(i, self), place.index, place.axis)
+    return take(i, place.together(i, self), place.index, place.axis, place.demands)
 
 
 @TABLE.handles("index_put", "_unsafe_index_put")
@@ -120,11 +140,12 @@ def index_put(
     lead, rest = place.merged[: place.axis], place.merged[place.axis + 1 :]
     values = i.expand(i.cast(values, i.like(self)), (*lead, *at, *rest))
     flat = i.reshape(values, (*lead, product(at), *rest))
-    return place.apart(i, put(i, place.together(i, self), i.reshape(place.index, (product(at),)), flat, place.axis))
+    index = i.reshape(place.index, (product(at),))
+    return place.apart(i, put(i, place.together(i, self), index, flat, place.axis, place.demands))
 
 
-def put(i: Builder, base: SSAValue, indices: SSAValue, src: SSAValue, axis: int) -> SSAValue:
-    return i.make(PutOp, [base, indices, src], i.like(base), axis=IntAttr(axis))
+def put(i: Builder, base: SSAValue, indices: SSAValue, src: SSAValue, axis: int, demands: Properties) -> SSAValue:
+    return i.make(PutOp, [base, indices, src], i.like(base), axis=IntAttr(axis), **demands)
 
 
 @TABLE.handles("scatter")
@@ -152,7 +173,8 @@ def scatter(
     else:
         number = i.cast(src, i.like(self)) if isinstance(src, SSAValue) else i.number(src, i.like(self))
         src = i.expand(number, sizes)
-    return i.make(ScatterOp, [self, index, src], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))))
+    demands = checks(i, "RuntimeError", nonnegative=True)
+    return i.make(ScatterOp, [self, index, src], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))), **demands)
 
 
 def _as_row(i: Builder, value: Any) -> Any:
@@ -161,21 +183,25 @@ def _as_row(i: Builder, value: Any) -> Any:
 
 @TABLE.handles("take")
 def take_flat(i: Builder, self: SSAValue, index: SSAValue) -> SSAValue:
-    return take(i, i.reshape(self, (product(i.sizes(self)),)), index, 0)
+    return take(i, i.reshape(self, (product(i.sizes(self)),)), index, 0, checks(i))
 
 
 @TABLE.handles("one_hot")
 def one_hot(i: Builder, self: SSAValue, num_classes: Any = -1) -> SSAValue:
     if not isinstance(num_classes, Expr) and num_classes < 0:
         i.unsupported("the number of classes depends on elements")
-    return i.cast(i.call("eq", i.unsqueeze(self, rank_of(self)), iota(i, num_classes), element=i1), i.element)
+    rank = rank_of(self)
+    demands = checks(i, "RuntimeError", nonnegative=True)
+    at = i.unsqueeze(bounded(i, self, rank, as_expr(num_classes), demands), rank)
+    return i.cast(i.call("eq", at, iota(i, num_classes), element=i1), i.element)
 
 
 @TABLE.handles("index_copy")
 def index_copy(i: Builder, self: SSAValue, dim: int, index: SSAValue, source: SSAValue) -> SSAValue:
     _refuse_scalar(i, self)
     flat = i.reshape(index, (product(i.sizes(index)),))
-    return put(i, self, flat, i.cast(source, i.like(self)), i.axis(dim, rank_of(self)))
+    source = i.cast(source, i.like(self))
+    return put(i, self, flat, source, i.axis(dim, rank_of(self)), checks(i, nonnegative=True))
 
 
 @TABLE.handles("index_fill")
@@ -185,7 +211,7 @@ def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Ope
     sizes = list(i.sizes(self))
     sizes[axis] = product(i.sizes(index))
     number = i.cast(value, i.like(self)) if isinstance(value, SSAValue) else i.number(value, i.like(self))
-    return put(i, self, i.reshape(index, (sizes[axis],)), i.expand(number, sizes), axis)
+    return put(i, self, i.reshape(index, (sizes[axis],)), i.expand(number, sizes), axis, checks(i))
 
 
 @TABLE.handles("take_along_dim")

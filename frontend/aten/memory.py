@@ -19,7 +19,7 @@ from dlcb.dialects.shape.expr import eq as equal
 from dlcb.dialects.types import i64
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.creation import iota
-from dlcb.frontend.aten.indexing import take
+from dlcb.frontend.aten.indexing import UNCHECKED, take
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -43,7 +43,7 @@ def as_strided(
         along = i.call("mul", iota(i, count), step, element=i64)
         along = i.reshape(along, (count, *[1] * (len(sizes) - axis - 1)))
         place = i.call("add", place, along, element=i64)
-    return take(i, flat, place, 0)
+    return take(i, flat, place, 0, UNCHECKED)
 
 
 def _reach(sizes: Sequence[Expr], strides: Sequence[Expr], offset: Expr) -> Expr:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.creation import number_attr
-from dlcb.dialects.graph.indexing import TakeOp
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import PadOp
 from dlcb.dialects.shape.expr import Expr, ExprLike, add, sub
 from dlcb.dialects.types import i64, is_float
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.creation import iota
+from dlcb.frontend.aten.indexing import UNCHECKED, take
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -52,7 +51,7 @@ def _padded_with_own(i: Builder, self: SSAValue, pad: Sequence[Any], mode: str) 
             self, low, high = _cut(i, self, axis, low, high)
         size: Expr = i.sizes(self)[axis]
         places = i.call("sub", iota(i, add(add(size, low), high)), low, element=i64)
-        self = i.make(TakeOp, [self, _own_places(i, places, size, mode)], i.like(self), axis=IntAttr(axis))
+        self = take(i, self, _own_places(i, places, size, mode), axis, UNCHECKED)
     return self
 
 

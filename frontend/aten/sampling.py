@@ -19,7 +19,7 @@ from dlcb.dialects.shape.expr import Expr, as_expr, floordiv, mul
 from dlcb.dialects.types import compute_type, f32, i1, i64, is_float
 from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.creation import iota
-from dlcb.frontend.aten.indexing import gather, take
+from dlcb.frontend.aten.indexing import UNCHECKED, gather_at, take
 from dlcb.frontend.aten.table import Table, several, spread
 from dlcb.frontend.aten.views import repeat_interleave
 
@@ -126,7 +126,7 @@ def _combined(i: Builder, self: SSAValue, axis: int, taps: Sequence[Tap]) -> SSA
     wide, shape = compute_type(i.element), (1,) * (rank_of(self) - axis - 1)
     total: SSAValue | None = None
     for places, weights in taps:
-        term = take(i, self, places, axis)
+        term = take(i, self, places, axis, UNCHECKED)
         if weights is not None:
             weights = i.reshape(weights, (*i.sizes(weights), *shape))
             term = i.call("mul", i.cast(term, wide), weights, element=wide)
@@ -358,7 +358,7 @@ class _Sampler:
         count = product(places)
         index = i.expand(i.reshape(flat, (lead, 1, count)), (lead, channels, count))
         image = i.reshape(self._image, (n, channels, product([height, width])))
-        found = i.reshape(gather(i, image, 2, index), (lead, channels, *places))
+        found = i.reshape(gather_at(i, image, 2, index, UNCHECKED), (lead, channels, *places))
         return i.where(i.unsqueeze(within, 1), i.cast(found, a.element), a.number(0.0), element=a.element)
 
     def _within(self, place: SSAValue, axis: int) -> SSAValue:

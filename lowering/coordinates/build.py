@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.check import CheckOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.dialects.types import NAMES, index
 from dlcb.lowering.coordinates.rows import KernelRows, Row
@@ -91,6 +92,10 @@ class _Builder:
 
     def _to_index(self, source: int) -> SSAValue:
         return self._add(ops.ToIndexOp.make([self.values[source]], [index]))
+
+    def _check(self, number: int, value: int, holds: int, size: int, element: str) -> SSAValue:
+        operands = [self.values[value], self.values[holds], self.values[size]]
+        return self._add(CheckOp.make(operands, [NAMES[element]], number=IntAttr(number)))
 
     def _access(self, buffer: int, strides: Any, extra: int | None, guard: int | None, element: str) -> SSAValue:
         other = None

@@ -2,6 +2,9 @@
 
 The answer is a graph of `Node`s, shared where structurally equal. Coordinates are `Expr`s over `$o…` (outer), `$r…`
 (row), `$l…` (loop) and `$v…` (an index that is data; `Elements.data` has its node).
+
+What an op says of elements that are wrong becomes a `check`: the element, if something holds. It is made where its
+value is needed, so nothing is checked under a guard that does not hold, nor what is computed nowhere.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ def of_element(function: str, element: Attribute) -> str:
 
 
 class Node:
-    """One element value. `op` is access, scalar, constant, index, holds, reduce, scan or loop; `attr` is what tells it
-    apart beside its operands."""
+    """One element value. `op` is access, scalar, constant, index, holds, check, reduce, scan or loop; `attr` is what
+    tells it apart beside its operands."""
 
     __slots__ = ("args", "attr", "element", "free", "op")
 
@@ -42,13 +45,22 @@ class Node:
 
 
 class Elements(ElementBuilder):
-    """Builds the nodes of one kernel."""
+    """Builds the nodes of one kernel. `failing` lists the ops that have a failure: a check says which one by number."""
 
-    def __init__(self, sizes: Sizes, buffers: Sequence[SSAValue], layouts: Sequence[Layout | None], row: Coords):
+    def __init__(
+        self,
+        sizes: Sizes,
+        buffers: Sequence[SSAValue],
+        layouts: Sequence[Layout | None],
+        row: Coords,
+        failing: Sequence[GraphOp] = (),
+    ):
         self.sizes = sizes
         self.row = row
         self.ranges = Ranges()
         self.data: dict[str, Node] = {}
+        self._failing = {op: number for number, op in enumerate(failing)}
+        self._checks: dict[tuple[Node, Node, Expr], Node] = {}
         self._buffers = list(buffers)
         self._buffer_of = {value: i for i, value in enumerate(buffers)}
         self._layouts = layouts
@@ -149,14 +161,38 @@ class Elements(ElementBuilder):
             known = self._strides[buffer] = layout_strides(self._layouts[buffer], self.of(value), self.dim)
         return known
 
-    def coordinate(self, value: Node, extent: Expr, what: str) -> Expr:
+    def coordinate(self, value: Node, extent: Expr, op: GraphOp, from_end: bool) -> Expr:
+        at = self._placed(value, extent, from_end)
+        if op in self._failing:
+            holds = self.holds([("le", const(0), at), ("lt", at, extent)])
+            at = self._placed(self._check(value, holds, op, extent), extent, from_end)
+        return at
+
+    def _placed(self, value: Node, extent: Expr, from_end: bool) -> Expr:
+        """The element as a coordinate, wherever it lies."""
         name = f"$v{len(self.data)}"
         for known, node in self.data.items():
             if node is value:
                 name = known
         self.data[name] = value
         at = sym(name)
-        return select(lt(at, 0), add(at, extent), at)
+        return select(lt(at, 0), add(at, extent), at) if from_end else at
+
+    def nonzero(self, value: Node, op: GraphOp) -> Node:
+        if value.op == "constant" and value.attr != 0:
+            return value
+        return self._check(value, self.ne(value, 0), op, const(0))
+
+    def _check(self, value: Node, holds: Node, op: GraphOp, size: Expr) -> Node:
+        """Equal checks are one, which says what the first of them says. Where a guard does not hold, all does."""
+        if self._guards:
+            holds = self.call("or", self.call("not", self.holds(self._guards)), holds)
+        key = (value, holds, size)
+        known = self._checks.get(key)
+        if known is None:
+            attr = (self._failing[op], size)
+            known = self._checks[key] = self._node("check", value.element, (value, holds), attr)
+        return known
 
     # Reductions
 

@@ -212,6 +212,10 @@ class Numbering:
             return self.shared("to_element", self.expr(node.attr), element)
         if node.op == "holds":
             return self.shared("to_element", self.guard(node.attr), element)
+        if node.op == "check":
+            number, size = node.attr
+            self._note_reach(size)
+            return self.shared("check", number, *map(self.node, node.args), self.expr(size), element)
         if node.op == "access":
             buffer, offset, guards = node.attr
             guard = self.guard(guards) if guards else None

@@ -146,11 +146,26 @@ void dlcb_launch(void (*plain)(dlcb_block<false, Threads>, P...), void (*hostile
   else dlcb_run(hostile, args, blocks, (dlcb_u64)seed, parameters);
 }
 
+// What the first check that failed in this launch says: 1 + its number, the value, the size. A launch runs in one thread.
+static thread_local long long dlcb_failed[3];
+extern "C" const long long* dlcb_failure() { return dlcb_failed; }
+
+__attribute__((noinline, cold)) static void dlcb_fail(dlcb_i64 number, dlcb_i64 value, dlcb_i64 size) {
+  if (dlcb_failed[0]) return;
+  dlcb_failed[0] = number + 1;
+  dlcb_failed[1] = value;
+  dlcb_failed[2] = size;
+}
+
+#define DLCB_CHECK(number, holds, value, size) \
+  if (__builtin_expect(!(holds), 0)) dlcb_fail(number, value, size)
 #define DLCB_KERNEL(name, threads, ...)                                                 \
   template <bool Hostile>                                                               \
   static void name##_block(dlcb_block<Hostile, threads> dlcb_self, __VA_ARGS__);        \
-  extern "C" void launch_##name(void** args, long long blocks, int order_seed) {        \
+  extern "C" int launch_##name(void** args, long long blocks, int order_seed) {         \
+    dlcb_failed[0] = 0;                                                                 \
     dlcb_launch<threads>(name##_block<false>, name##_block<true>, args, blocks, order_seed); \
+    return dlcb_failed[0] != 0;                                                         \
   }                                                                                     \
   template <bool Hostile>                                                               \
   static void name##_block(dlcb_block<Hostile, threads> dlcb_self, __VA_ARGS__)

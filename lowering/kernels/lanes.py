@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.check import CheckOp
 from dlcb.dialects.coord.vectors import moves_vectors
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import compute_type, i1, i32, i64, index
@@ -118,6 +119,14 @@ class Lanes:
         if value.type == i64 and b.idx == i32:
             value = b.minimum(b.maximum(value, b.constant(-(2**31), i64)), b.constant(2**31 - 1, i64))
         return b.cast(value, b.idx)
+
+    def check_of(self, op: CheckOp) -> Values:
+        """The value as it is."""
+        value, holds, size = (self.values[operand] for operand in op.operands)
+        for lane in range(max(len(value), len(holds))):
+            known = self._number(at_lane(size, lane))
+            self.b.check(op.number.data, self._truth(at_lane(holds, lane)), at_lane(value, lane), known)
+        return value
 
     # Scalars and coordinates
 
@@ -273,6 +282,7 @@ _COMPUTE: dict[type[object], Callable[[Lanes, Any], Values]] = {
     ops.ScalarOp: Lanes.scalar_of,
     ops.ToElementOp: Lanes.to_element_of,
     ops.ToIndexOp: Lanes.to_index_of,
+    CheckOp: Lanes.check_of,
     ops.AccessOp: Lanes.access_of,
     ops.LoopOp: Lanes.loop_of,
 }

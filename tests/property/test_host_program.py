@@ -84,7 +84,8 @@ class _Rows:
                     [f"k{i}", 256, self.one("truth"), self.one("index"), [[s, "i64"] for s in self.some("index")]]
                     for i in range(self.draw(st.integers(1, 3)))
                 ]
-                self.code.append(["launch", self.some("tensor"), variants])
+                failures = [["IndexError", 'got {0} of {1} }"']] * self.draw(st.integers(0, 2))
+                self.code.append(["launch", self.some("tensor"), variants, failures])
             case _:
                 operands = [self.one("tensor") for _ in range(2)]
                 self.code.append(["library", None, "matmul", operands, self.one("tensor"), {}, None])

@@ -751,6 +751,10 @@ for element_, data_, axis_, indices_ in (
     sample("gather", inputs_, gathered, note=f"axis {axis_}", axis=IntAttr(axis_))
 refused("gather", [given("f32", 2, 3), given("i64", 2, 4, low=0, high=1)], (4, 3), axis=IntAttr(0))
 
+for kind_ in ("i64", "i32", "i8"):
+    inputs_ = [given(kind_, N, 3, low=-5, high=5)]
+    sample("bounded", inputs_, lambda i: i % 5, note=kind_, axis=IntAttr(0), extent=dims_attr((5,)))
+
 for element_, base_, axis_, indices_, src_ in (
     ("f32", (N, 3), 0, [4, 0, 6], (3, 3)),
     ("f16", (2, 5, 3), 1, [1, -1], (2, 2, 3)),
@@ -836,10 +840,6 @@ for inputs_, witness_, attributes_ in (
 ONES = convolution([], (1, 1), (0, 0), (1, 1))[2]
 sample(
     "convolution", [given("f32", 2, N, 6, 5), given("f32", ("o", 14), 1, 3, 2)],
-    lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **ONES | {"groups": IntAttr(0)},
-)  # fmt: skip
-sample(
-    "convolution", [given("f32", 2, N, 6, 5), given("f32", ("o", 10), 1, 3, 2)],
     lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **ONES | {"groups": IntAttr(0)},
 )  # fmt: skip
 

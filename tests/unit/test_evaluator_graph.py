@@ -133,7 +133,7 @@ def test_an_index_out_of_range_is_an_error_that_names_it() -> None:
     }
     """
     assert run_text(text, X, np.asarray([-1, 0]))[0][0].tolist() == X[3].tolist()
-    with pytest.raises(UserError, match="index 4 is out of range for a size of 4"):
+    with pytest.raises(UserError, match="index 4 is out of range for dimension 0 of size 4: take"):
         run_text(text, X, np.asarray([0, 4]))
 
 

@@ -177,7 +177,7 @@ from dlcb.runtime.memory import HostileAllocator
 from dlcb.runtime.module import CompiledModule
 program = {{"name": "p", "arguments": [], "results": [], "code": [
     ["constant", 0, 1024], ["constant", 1, 1], ["constant", 2, True], ["output", 3, [0], [1], "f32"],
-    ["launch", [3], [["overrun", 1, 2, 1, [[0, "i64"]]]]], ["return", [3]]]}}
+    ["launch", [3], [["overrun", 1, 2, 1, [[0, "i64"]]]], []], ["return", [3]]]}}
 CompiledModule(program, CpuKernels(Path({str(library)!r})), torch.device("cpu"), {{}},
                allocator=HostileAllocator(guard=True))()
 """
