@@ -33,6 +33,11 @@ def with_statistics(model: nn.Module) -> nn.Module:
             nn.init.uniform_(module.running_var, 0.5, 1.5)  # pyright: ignore[reportArgumentType]
             nn.init.uniform_(module.weight, 0.5, 1.5)
             nn.init.normal_(module.bias, 0, 0.1)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1 and not parameter.any():
+            nn.init.normal_(parameter, 0, 0.1)
+        elif name.rpartition(".")[2].startswith("layer_scale"):
+            nn.init.uniform_(parameter, 0.2, 1)
     return model.eval()
 
 
