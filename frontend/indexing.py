@@ -8,13 +8,15 @@ from typing import Any, cast
 
 import torch
 
+from dlcb.dialects.shape.expr import ceildiv, eq, maximum
+from dlcb.dialects.shape.expr import select as choose
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.data_dependent import MASKS, put_where, take_where
 from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
 from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import pinned, traced
+from dlcb.frontend.tracked import expr_of, number, pinned, traced
 
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
@@ -183,23 +185,34 @@ def _split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[to
     size = _argument(args, kwargs, 1, ("split_size", "split_sizes", "split_size_or_sections"), None)
     if not isinstance(size, (tuple, list)):
         func(source, traced(size), dim)
-        return _split_evenly(trace, source, dim, size)
+        total = trace.dims(source)[dim]
+        parts = (total + size - 1) // size
+        count = number(trace.tracker, maximum(expr_of(parts), 1), max(traced(parts), 1))
+        return _split_evenly(trace, source, dim, size, count)
     parts: list[int] = list(cast(Operands, size))
     func(source, [traced(part) for part in parts], dim)
     return _pieces(trace, source, dim, list(accumulate(parts, initial=0)))
 
 
-def _split_evenly(trace: Trace, source: torch.Tensor, dim: int, size: int) -> tuple[torch.Tensor, ...]:
-    total = trace.dims(source)[dim]
-    count = pinned((total + size - 1) // size, "the number of parts")
-    return _pieces(trace, source, dim, [*(i * size for i in range(count)), total])
+def _split_evenly(trace: Trace, source: torch.Tensor, dim: int, size: int, count: int) -> tuple[torch.Tensor, ...]:
+    bounds = [i * size for i in range(pinned(count, "the number of parts"))]
+    return _pieces(trace, source, dim, [*bounds, trace.dims(source)[dim]])
 
 
 def _chunk(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
     source, dim = _source_and_dim(trace, args, kwargs, 2)
     chunks = pinned(_argument(args, kwargs, 1, ("chunks",), None), "the number of parts")
+    func(source, chunks, dim)
     total = trace.dims(source)[dim]
-    return _split_evenly(trace, source, dim, (total + chunks - 1) // chunks)
+    size = (total + chunks - 1) // chunks
+    return _split_evenly(trace, source, dim, size, _count_of_chunks(trace, total, size, chunks))
+
+
+def _count_of_chunks(trace: Trace, total: int, size: int, chunks: int) -> int:
+    """As many as are asked for where there is nothing to divide, else as many as have elements."""
+    some = ceildiv(expr_of(total), expr_of(size))
+    count = choose(eq(expr_of(total), 0), chunks, some)
+    return number(trace.tracker, count, -(-traced(total) // traced(size)) if traced(total) else chunks)
 
 
 def _tensor_split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:

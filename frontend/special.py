@@ -74,6 +74,22 @@ def _stride(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     return tuple(found) if dim is None else found[asked[0]]
 
 
+def _squeeze(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """The program asks of each dim whether its size is 1, and goes on by the answer."""
+    source = trace.fake(args[0] if args else kwargs["input"])
+    dims: Any = pinned(args[1] if len(args) > 1 else kwargs.get("dim"), "a dimension")
+    expected = func(source, *([] if dims is None else [dims]))
+    sizes = trace.dims(source)
+    axes = range(len(sizes))
+    asked = axes if dims is None or not sizes else [axes[d] for d in (dims if isinstance(dims, tuple) else [dims])]
+    gone = sorted((axis for axis in asked if sizes[axis] == 1), reverse=True)
+    if expected.dim() == len(sizes) - len(gone):
+        return trace.perform("squeeze", func, (source,) if dims is None else (source, dims), {})
+    for axis in gone:  # answered otherwise than these sizes say
+        source = trace.perform("select", torch.select, (source, axis, 0), {})
+    return source
+
+
 # Conversions and aliases
 
 
@@ -221,6 +237,19 @@ def _scalar(trace: Trace, value: float, dtype: torch.dtype | None) -> torch.Tens
 # What only eager can do
 
 
+def _run_and_save_rng_state(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Checkpoints keep the generator's state for the second run of what draws from it."""
+    op, *given = args
+    device = next((fake.device for fake in map(trace.fake, given) if isinstance(fake, torch.Tensor)), torch.device("cpu"))
+    read = private.generator_state(device)
+    with private.real_tensors():
+        size = read().numel()
+    state = trace.perform(
+        "get_rng_state", read, (), {}, _RANDOMLY, ordered=True, stand_in=lambda: torch.empty(size, dtype=torch.uint8)
+    )
+    return state, trace.__torch_function__(op, (), tuple(given), kwargs)
+
+
 def _random_if(condition: Callable[[Args, Kwargs], Any], name: str) -> Handler:
     def handler(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
         if not condition(args, kwargs):
@@ -307,6 +336,8 @@ def make_handlers() -> Handlers:
     special: dict[str, Handler] = {
         "size": _size,
         "stride": _stride,
+        "squeeze": _squeeze,
+        "run_and_save_rng_state": _run_and_save_rng_state,
         "numel": _numel,
         "nelement": _numel,
         "__len__": _len,

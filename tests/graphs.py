@@ -211,10 +211,14 @@ class Batch:
     def add(self, module: ModuleOp, observer: Observer | None = None) -> int:
         """Lower the module with all checks; its number."""
         lowered = lower(module, check=True, observer=observer)
-        named = [(name, rest) for name, rest in kernel_texts(lowered.kernels).items()]
-        self.names.append({name: self.known.setdefault(rest, f"u{len(self.known)}") for name, rest in named})
+        self.names.append(self.take(lowered.kernels))
         self.lowered.append(lowered)
         return len(self.lowered) - 1
+
+    def take(self, text: str) -> dict[str, str]:
+        """Take up a module's kernels: what each is called in the unit."""
+        known = self.known
+        return {name: known.setdefault(rest, f"u{len(known)}") for name, rest in kernel_texts(text).items()}
 
     def rehearse(self, number: int, calls: Sequence[Sequence[Any]]) -> None:
         """Find out which kernels the calls launch."""
@@ -230,13 +234,17 @@ class Batch:
         chosen = [(name, rest) for rest, name in self.known.items() if needed is None or name in needed]
         return "\n\n".join(f"DLCB_KERNEL({name}{rest}" for name, rest in chosen) + "\n"
 
-    def module(self, number: int, order_seed: int = 0) -> CompiledModule:
-        """Ready for the calls that were rehearsed; all memory is poisoned, and ends at a guard page for odd seeds."""
+    def compiled(self) -> list[Path]:
+        """The libraries of what is needed: the kernel un lies in number n modulo how many there are."""
         if not self.libraries:
             units = [[n for n in self.needed if int(n[1:]) % CORES == core] for core in range(CORES)]
             with ThreadPoolExecutor(CORES) as pool:
                 self.libraries = list(pool.map(compile_cpu, map(self.text, units)))
-        kernels = _Named([CpuKernels(library, order_seed) for library in self.libraries], self.names[number])
+        return self.libraries
+
+    def module(self, number: int, order_seed: int = 0) -> CompiledModule:
+        """Ready for the calls that were rehearsed; all memory is poisoned, and ends at a guard page for odd seeds."""
+        kernels = _Named([CpuKernels(path, order_seed) for path in self.compiled()], self.names[number])
         return self._compiled(number, kernels, HostileAllocator(guard=order_seed % 2 == 1))
 
     def _compiled(self, number: int, kernels: Any, allocator: Allocator) -> CompiledModule:

@@ -71,7 +71,7 @@ def unsqueeze(i: Builder, self: SSAValue, dim: int) -> SSAValue:
 def squeeze(i: Builder, self: SSAValue, dim: Any = None) -> SSAValue:
     """A dim vanishes where it had size 1 in the trace; that this is so, or not, must hold at launch."""
     sizes = i.sizes(self)
-    candidates = i.axes(dim, len(sizes))
+    candidates = () if dim == () else i.axes(dim, len(sizes))
     gone = {axis for axis in candidates if i.traced(sizes[axis]) == 1}
     for axis in candidates:
         if sizes[axis].value is None:

@@ -1,0 +1,85 @@
+"""Many compiled programs whose kernels share a translation unit: rehearse all calls, then call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlcb.frontend import build
+from dlcb.runtime.artifact import Artifact
+from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.cpu import CpuKernels
+from dlcb.tests.graphs import Batch
+from dlcb.tests.programs.check import Failure, compile_subject, expected, quiet
+from dlcb.tests.programs.program import Subject
+
+
+@dataclass
+class Unit:
+    """While it collects, kernels only note that they are launched; the first launch after that compiles all of those."""
+
+    batch: Batch = field(default_factory=Batch)
+    collects: bool = True
+
+    def add(self, subject: Subject) -> CompiledModel | Failure:
+        """Compile a program for the CPU, and rehearse its calls."""
+        with self._instead_of_compiling():
+            model = compile_subject(subject, "cpu")
+        if isinstance(model, CompiledModel):
+            for number in range(len(subject.calls)):
+                if expected(subject, number) is not None:
+                    arguments = subject.arguments(number)
+                    with suppress(Exception):  # what eager gets of kernels that do nothing can be anything
+                        quiet(lambda: model(*arguments))
+        return model
+
+    @contextmanager
+    def _instead_of_compiling(self) -> Iterator[None]:
+        before = build.kernels_for
+
+        def kernels_for(artifact: Artifact, *_: Any) -> _Kernels:
+            return _Kernels(self, self.batch.take(artifact.kernels))
+
+        build.kernels_for = kernels_for
+        try:
+            yield
+        finally:
+            build.kernels_for = before
+
+    def library(self, name: str) -> CpuKernels:
+        if name not in self.batch.needed:
+            self.batch.needed[name] = None
+            self.batch.libraries = []
+        libraries = self.batch.compiled()
+        return CpuKernels(libraries[int(name[1:]) % len(libraries)], order_seed=int(name[1:]) % 3)
+
+
+@dataclass
+class _Kernels:
+    """The kernels of one module, under the names that they have in the unit."""
+
+    unit: Unit
+    names: dict[str, str]
+
+    def function(self, name: str) -> Any:
+        return name
+
+    def activate(self) -> None:
+        pass
+
+    def launcher(self, function: Any, *how: Any) -> Callable[[], None]:
+        name = self.names[function]
+        found: list[Callable[[], None]] = []
+
+        def launch() -> None:
+            if self.unit.collects:
+                self.unit.batch.needed[name] = None
+                return
+            if not found:
+                library = self.unit.library(name)
+                found.append(library.launcher(library.function(name), *how))
+            found[0]()
+
+        return launch
