@@ -19,6 +19,7 @@ import torch
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.graph_program import GraphOptions, GraphProgram
+from dlcb.frontend.importer import TABLE
 
 _KEPT = 256
 _programs: deque[GraphProgram] = deque(maxlen=_KEPT)
@@ -33,7 +34,7 @@ def compile_graph(
     `dlcb.compile`. torch's `mode` asks for what DLCB does anyway and changes nothing."""
     chosen = _read_options({**words, **(options or {})})
     if _needs_aot(graph, example_inputs):
-        return private.through_aot_autograd(graph, example_inputs, lambda traced, _: _add(traced, chosen, True))
+        return private.through_aot_autograd(graph, example_inputs, lambda traced, _: _add(traced, chosen, True), TABLE)
     return _add(graph, chosen, False)
 
 

@@ -192,6 +192,9 @@ class _Importer:
                 self._stand_in(record)
 
     def survey(self) -> Survey:
+        for value in (*self._captured.outputs, *(update.value for update in self._captured.updates)):
+            if value in self._unmade:
+                self._value(value)
         dims = {value: dims_of(found) for value, found in self._values.items()}
         return Survey(self.left_out, self.foreign, {**self._strange, **dims}, self._sizes, self._system)
 

@@ -196,7 +196,7 @@ OVERLOADS: dict[str, Handler] = {
         (_assert_scalar, ("_assert_scalar", "_assert_async")),
         (_assert_metadata, ("_assert_tensor_metadata",)),
         (_constrain_range, ("sym_constrain_range", "sym_constrain_range_for_size")),
-        (_convert_element_type, ("prims.convert_element_type",)),
+        (_convert_element_type, ("prims::convert_element_type",)),
         (_batch_norm, ("native_batch_norm", "_native_batch_norm_legit.default")),
     )
     for name in names

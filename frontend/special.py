@@ -250,6 +250,19 @@ def _run_and_save_rng_state(trace: Trace, func: Function, args: Args, kwargs: Kw
     return state, trace.__torch_function__(op, (), tuple(given), kwargs)
 
 
+def _run_and_save_rng_state(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Checkpoints keep the generator's state for the second run of what draws from it."""
+    op, *given = args
+    device = next((fake.device for fake in map(trace.fake, given) if isinstance(fake, torch.Tensor)), torch.device("cpu"))
+    read = private.generator_state(device)
+    with private.real_tensors():
+        size = read().numel()
+    state = trace.perform(
+        "get_rng_state", read, (), {}, _RANDOMLY, ordered=True, stand_in=lambda: torch.empty(size, dtype=torch.uint8)
+    )
+    return state, trace.__torch_function__(op, (), tuple(given), kwargs)
+
+
 def _random_if(condition: Callable[[Args, Kwargs], Any], name: str) -> Handler:
     def handler(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
         if not condition(args, kwargs):
@@ -336,6 +349,7 @@ def make_handlers() -> Handlers:
     special: dict[str, Handler] = {
         "size": _size,
         "stride": _stride,
+        "run_and_save_rng_state": _run_and_save_rng_state,
         "squeeze": _squeeze,
         "run_and_save_rng_state": _run_and_save_rng_state,
         "numel": _numel,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import AbstractContextManager, contextmanager
 from types import BuiltinFunctionType, CellType, FunctionType, SimpleNamespace
 from typing import Any, cast
@@ -203,9 +203,8 @@ def is_packet(function: Any) -> bool:
 
 def schema_of(overload: OpOverload) -> Schema:
     arguments = overload._schema.arguments
-    space, _, name = overload._schema.name.partition("::")
     return Schema(
-        name if space == "aten" else f"{space}.{name}",
+        overload._schema.name.removeprefix("aten::"),
         tuple((a.name, a.default_value) for a in arguments if not a.kwarg_only),
         frozenset(a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write),
     )
@@ -240,6 +239,11 @@ def symbolic_name(size: Any) -> str | None:
     return str(size.node.expr)
 
 
+def generator_state(device: torch.device) -> Callable[[], torch.Tensor]:
+    """What reads the state of the default generator of a kind of device."""
+    return torch.get_rng_state if device.type == "cpu" else getattr(torch, device.type).get_rng_state
+
+
 def is_static_input(node: torch.fx.Node) -> bool:
     """Whether an input of Dynamo's graph is a parameter or buffer."""
     return "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {})
@@ -251,18 +255,29 @@ def is_for_aot(node: torch.fx.Node) -> bool:
     return isinstance(target, torch._ops.HigherOrderOperator) or getattr(target, "__name__", "") == "_enter_autocast"
 
 
+_ONLY_WITHOUT_GRADIENTS = "_scaled_dot_product_flash_attention_for_cpu"
+"""torch writes it out without the logarithms of its sums, which its backward reads."""
+
+
+def _stays(op: OpOverload, whole: Container[str]) -> bool:
+    name = schema_of(op).name
+    return name in whole or name == _ONLY_WITHOUT_GRADIENTS
+
+
 def through_aot_autograd(
     graph: torch.fx.GraphModule,
     example_inputs: Any,
     compile_graph: Callable[[torch.fx.GraphModule, Any], Callable[..., Any]],
+    whole: Container[str],
 ) -> Callable[..., Any]:
-    """Dynamo's graph as AOTAutograd's ATen graphs, forward and backward, each compiled."""
+    """Dynamo's graph as AOTAutograd's ATen graphs, forward and backward, each compiled. ATen operations of the names
+    `whole` stay as they are."""
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
     def compile_boxed(traced: torch.fx.GraphModule, inputs: Any) -> Any:
         return make_boxed_func(compile_graph(traced, inputs))
 
-    table = torch._decomp.core_aten_decompositions()
+    table = {op: how for op, how in torch._decomp.core_aten_decompositions().items() if not _stays(op, whole)}
     backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
     return backend(graph, example_inputs)

@@ -35,7 +35,9 @@ class LibraryFunction:
 
 
 def _matmul(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
-    """a @ b (+ bias), for matrices or stacks of them."""
+    """a @ b (+ bias), for matrices or stacks of them. `out` may be wider than the operands."""
+    if out is not None and out.dtype != operands[0].dtype:
+        operands = [operand.to(out.dtype) for operand in operands]
     a, b = operands[:2]
     if a.dim() == b.dim() == 2:
         return torch.mm(a, b, out=out) if len(operands) == 2 else torch.addmm(operands[2], a, b, out=out)
