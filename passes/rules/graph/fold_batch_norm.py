@@ -2,8 +2,8 @@
 
 Sound: both are affine in each output channel.  Not worse: one op fewer on activations; the arithmetic on weights moves into
 the function `@weights` of the module, whose results `@main` takes as weights (`dlcb.derived`).  Computed in f32 or wider and
-rounded to the type of the convolution's weight: in half precision that costs accuracy, so there it is done only where no
-kernel follows that can scale in f32 for nothing.  Source: Jacob et al. 2018, "Quantization and Training", §3.2.
+rounded to the type of the convolution's weight.  In half precision that costs accuracy, and torch adds the bias in a kernel
+of its own: there it is done only where the vendor's routine takes bias and relu along; else a kernel scales in f32.  Source: Jacob et al. 2018, "Quantization and Training", §3.2.
 """
 
 from __future__ import annotations
@@ -14,65 +14,61 @@ from typing import ClassVar
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
-from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.composite import BatchNormOp
 from dlcb.dialects.graph.convolution import ConvolutionOp
-from dlcb.dialects.graph.elementwise import SIMPLE, ReluOp
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, dims_of, type_of
 from dlcb.dialects.types import bf16, compute_type, f16
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
+from dlcb.passes.rules.graph.fuse_convolution_relu import vendor_takes
 from dlcb.passes.weights import WeightFunction, is_weight, weight_name
 
 _STRIDES = (
     "{dilation = [#builtin.int<1>], groups = #builtin.int<1>, padding = [#builtin.int<0>], stride = [#builtin.int<1>]}"
 )
-_X = '%x: tensor<[n, 3, 9], f16> input "x"'
-_NORM = '%m: tensor<[8], f16> weight "bn.running_mean", %v: tensor<[8], f16> weight "bn.running_var"'
-_TAIL = "dlcb.graph.return %r : !dlcb.graph.tensor<[n, 8, 9], f16> }"
+_X = '%x: tensor<[n, 3, 9], f32> input "x"'
+_NORM = '%m: tensor<[8], f32> weight "bn.running_mean", %v: tensor<[8], f32> weight "bn.running_var"'
+_TAIL = "dlcb.graph.return %r : !dlcb.graph.tensor<[n, 8, 9], f32> }"
 
 
 class FoldBatchNorm(Rule):
     level = "graph"
     roots = (BatchNormOp,)
-    before = f"""dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM}) {{
-        %c = dlcb.graph.convolution %x, %w {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>) -> tensor<[n, 8, 9], f16>
-        %r = dlcb.graph.batch_norm %c, %m, %v {{eps = 1.0e-05 : f64}} : (tensor<[n, 8, 9], f16>, tensor<[8], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
+    before = f"""dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f32> weight "conv.weight", {_NORM}) {{
+        %c = dlcb.graph.convolution %x, %w {_STRIDES} : (tensor<[n, 3, 9], f32>, tensor<[8, 3, 1], f32>) -> tensor<[n, 8, 9], f32>
+        %r = dlcb.graph.batch_norm %c, %m, %v {{eps = 1.0e-05 : f64}} : (tensor<[n, 8, 9], f32>, tensor<[8], f32>, tensor<[8], f32>) -> tensor<[n, 8, 9], f32>
         {_TAIL}"""
-    after = f"""dlcb.graph.func @weights(%w: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM}) {{
+    after = f"""dlcb.graph.func @weights(%w: tensor<[8, 3, 1], f32> weight "conv.weight", {_NORM}) {{
         %e = dlcb.graph.full {{shape = #dlcb.graph.dims<[]>, value = 1.0e-05 : f64}} : () -> tensor<[], f32>
-        %a = dlcb.graph.add %v, %e : (tensor<[8], f16>, tensor<[], f32>) -> tensor<[8], f32>
+        %a = dlcb.graph.add %v, %e : (tensor<[8], f32>, tensor<[], f32>) -> tensor<[8], f32>
         %s = dlcb.graph.rsqrt %a : (tensor<[8], f32>) -> tensor<[8], f32>
         %s3 = dlcb.graph.reshape %s {{shape = #dlcb.graph.dims<[8, 1, 1]>}} : (tensor<[8], f32>) -> tensor<[8, 1, 1], f32>
-        %w2 = dlcb.graph.mul %w, %s3 : (tensor<[8, 3, 1], f16>, tensor<[8, 1, 1], f32>) -> tensor<[8, 3, 1], f16>
-        %d = dlcb.graph.neg %m : (tensor<[8], f16>) -> tensor<[8], f32>
-        %b2 = dlcb.graph.mul %d, %s : (tensor<[8], f32>, tensor<[8], f32>) -> tensor<[8], f16>
-        dlcb.graph.return %w2, %b2 : !dlcb.graph.tensor<[8, 3, 1], f16>, !dlcb.graph.tensor<[8], f16> }}
-      dlcb.graph.func @main({_X}, %old: tensor<[8, 3, 1], f16> weight "conv.weight", {_NORM},
-          %w: tensor<[8, 3, 1], f16> weight "conv.weight|bn", %b: tensor<[8], f16> weight "conv.bias|bn")
+        %w2 = dlcb.graph.mul %w, %s3 : (tensor<[8, 3, 1], f32>, tensor<[8, 1, 1], f32>) -> tensor<[8, 3, 1], f32>
+        %d = dlcb.graph.neg %m : (tensor<[8], f32>) -> tensor<[8], f32>
+        %b2 = dlcb.graph.mul %d, %s : (tensor<[8], f32>, tensor<[8], f32>) -> tensor<[8], f32>
+        dlcb.graph.return %w2, %b2 : !dlcb.graph.tensor<[8, 3, 1], f32>, !dlcb.graph.tensor<[8], f32> }}
+      dlcb.graph.func @main({_X}, %old: tensor<[8, 3, 1], f32> weight "conv.weight", {_NORM},
+          %w: tensor<[8, 3, 1], f32> weight "conv.weight|bn", %b: tensor<[8], f32> weight "conv.bias|bn")
           attributes {{dlcb.derived = {{"conv.weight|bn" = 0 : i64, "conv.bias|bn" = 1 : i64}}}} {{
-        %r = dlcb.graph.convolution %x, %w, %b {_STRIDES} : (tensor<[n, 3, 9], f16>, tensor<[8, 3, 1], f16>, tensor<[8], f16>) -> tensor<[n, 8, 9], f16>
+        %r = dlcb.graph.convolution %x, %w, %b {_STRIDES} : (tensor<[n, 3, 9], f32>, tensor<[8, 3, 1], f32>, tensor<[8], f32>) -> tensor<[n, 8, 9], f32>
         {_TAIL}"""
     refused: ClassVar = {
         "the source is no convolution": before.replace("%c, %m", "%h, %m").replace(
-            "%r = ", "%h = dlcb.graph.exp %c : (tensor<[n, 8, 9], f16>) -> tensor<[n, 8, 9], f16>\n %r = "
+            "%r = ", "%h = dlcb.graph.exp %c : (tensor<[n, 8, 9], f32>) -> tensor<[n, 8, 9], f32>\n %r = "
         ),
         "the convolution has other uses": before.replace(
-            "dlcb.graph.return %r : ", "dlcb.graph.return %r, %c : !dlcb.graph.tensor<[n, 8, 9], f16>, "
+            "dlcb.graph.return %r : ", "dlcb.graph.return %r, %c : !dlcb.graph.tensor<[n, 8, 9], f32>, "
         ),
-        "a kernel follows that scales in full precision": before.replace(
-            "dlcb.graph.return %r",
-            "%y = dlcb.graph.exp %r : (tensor<[n, 8, 9], f16>) -> tensor<[n, 8, 9], f16>\n dlcb.graph.return %y",
-        ),
+        "in half precision, no relu follows that the vendor takes along": before.replace("f32", "f16"),
         "an operand is no weight": before.replace('weight "conv.weight"', 'input "conv.weight"'),
         "the program updates a weight": before.replace(
-            "%r : !dlcb.graph.tensor<[n, 8, 9], f16>", "%m : !dlcb.graph.tensor<[8], f16> {updates = [#builtin.int<2>]}"
+            "%r : !dlcb.graph.tensor<[n, 8, 9], f32>", "%m : !dlcb.graph.tensor<[8], f32> {updates = [#builtin.int<2>]}"
         ),
         "the types differ": before.replace(
-            "-> tensor<[n, 8, 9], f16>\n        dlcb.graph.return",
             "-> tensor<[n, 8, 9], f32>\n        dlcb.graph.return",
-        ).replace("%r : !dlcb.graph.tensor<[n, 8, 9], f16>", "%r : !dlcb.graph.tensor<[n, 8, 9], f32>"),
+            "-> tensor<[n, 8, 9], f64>\n        dlcb.graph.return",
+        ).replace("%r : !dlcb.graph.tensor<[n, 8, 9], f32>", "%r : !dlcb.graph.tensor<[n, 8, 9], f64>"),
         "transposed in groups": before.replace("{dilation", "{transposed, dilation")
         .replace("groups = #builtin.int<1>", "groups = #builtin.int<2>")
         .replace("[8, 3, 1]", "[3, 4, 1]"),
@@ -88,8 +84,8 @@ class FoldBatchNorm(Rule):
             return "the types differ"
         if conv.transposed is not None and conv.groups.data != 1:
             return "transposed in groups"
-        if op.result_element in (f16, bf16) and _kernel_follows(conv, op):
-            return "a kernel follows that scales in full precision"
+        if op.result_element in (f16, bf16) and not vendor_takes(conv, op.results[0]):
+            return "in half precision, no relu follows that the vendor takes along"
         return why_not_weights(op.parent_op(), [*conv.operands[1:], *op.operands[1:]])
 
     def rewrite(self, op: BatchNormOp, rewriter: PatternRewriter) -> None:
@@ -108,26 +104,6 @@ class FoldBatchNorm(Rule):
         folded.location = conv.location
         rewriter.replace(op, [folded])
         rewriter.erase(conv)
-
-
-def _kernel_follows(conv: ConvolutionOp, norm: BatchNormOp) -> bool:
-    """Whether a generated kernel reads all that the norm makes. The vendor's routine takes relu, and relu of a sum, along
-    where it has no groups."""
-    vendor = conv.groups.data == 1 and type_of(norm.results[0]).rank == 4
-    users = [use.operation for use in norm.results[0].uses]
-    return bool(users) and all(
-        isinstance(user, GraphOp) and user.FAMILY == "elementwise" and not (vendor and _ends_in_relu(user))
-        for user in users
-    )
-
-
-def _ends_in_relu(op: Operation) -> bool:
-    if isinstance(op, ReluOp):
-        return True
-    (result,) = op.results
-    return (
-        isinstance(op, SIMPLE["add"]) and result.has_one_use() and isinstance(next(iter(result.uses)).operation, ReluOp)
-    )
 
 
 def why_not_weights(func: Operation | None, values: Sequence[SSAValue]) -> str | None:
