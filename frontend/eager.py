@@ -30,7 +30,7 @@ class Environment:
         if isinstance(operand, Expr):
             return evaluate(operand, self.sizes)
         if isinstance(operand, Ratio):
-            return evaluate(operand.numerator, self.sizes) / operand.denominator
+            return operand.value(self.sizes)
         return tuple(map(self.operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
 
@@ -51,7 +51,8 @@ def values_of(record: Record) -> Iterator[Value]:
 def expressions_of(record: Record) -> Iterator[Expr]:
     """The sizes that a record reads."""
     yield from _leaves(record, Expr)
-    yield from (ratio.numerator for ratio in _leaves(record, Ratio))
+    for ratio in _leaves(record, Ratio):
+        yield from (ratio.numerator, ratio.denominator)
 
 
 def _leaves(record: Record, kind: type[_Leaf]) -> Iterator[_Leaf]:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,10 +20,11 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.export.passes import move_to_device_pass
 
-from dlcb.dialects.shape.expr import Expr, add, const, mul, sym
+from dlcb.dialects.shape.expr import Expr, const, sym
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
+from dlcb.frontend.graph_numbers import expression
 from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
 from dlcb.frontend.records import Captured
@@ -241,19 +241,9 @@ class _Dims:
 
     def derived(self) -> dict[str, Expr]:
         """Sizes that are sums and products of symbols, each of which is a size of an input."""
-        found = {symbol: self._expr(expr) for symbol, expr in self._derived}
+        first = {symbol: sizes[0] for symbol, sizes in self._symbols.items()}
+        found = {symbol: expression(size, first) for symbol, size in self._derived}
         return {symbol: expr for symbol, expr in found.items() if expr is not None}
-
-    def _expr(self, expr: Any) -> Expr | None:
-        if expr.is_Integer:
-            return const(int(expr))
-        if expr.is_Symbol:
-            return sym(self._symbols[str(expr)][0]) if str(expr) in self._symbols else None
-        parts = [self._expr(part) for part in expr.args] if expr.is_Add or expr.is_Mul else [None]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        return reduce(add if expr.is_Add else mul, known)
 
     def checks(self) -> Iterator[Check]:
         """The ranges that the export gives its symbols, and what it says of derived sizes."""

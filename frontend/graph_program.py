@@ -21,6 +21,7 @@ from dlcb.errors import DlcbError, InternalError, UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.build import Options
 from dlcb.frontend.capture import capture
+from dlcb.frontend.graph_numbers import expression, notice_numbers
 from dlcb.frontend.importer import Result
 from dlcb.frontend.inputs import Argument, KnownDims, read_arguments
 from dlcb.frontend.partition.build import build_captured
@@ -49,6 +50,8 @@ class Places:
     """Python floats, which Dynamo hands over as tensors of rank 0 and reads at once."""
     dims: dict[int, tuple[str | None, ...]] = field(default_factory=dict[int, "tuple[str | None, ...]"])
     """For each size of an argument a name, equal ones for equal sizes, or None where Dynamo's guards fix it."""
+    compound: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The names that torch's compiler gives functions of other sizes, with the functions."""
 
 
 class Float(float):
@@ -64,6 +67,7 @@ class GraphProgram:
     def __init__(self, graph: torch.fx.GraphModule, name: str, options: GraphOptions, through_aot: bool) -> None:
         self.name = name
         self.through_aot = through_aot
+        notice_numbers(graph)
         self._graph = graph
         self._options = options
         self._places = _read_places(graph)
@@ -114,6 +118,9 @@ class GraphProgram:
             except DlcbError as error:
                 self._refuse(error)
                 return None
+            except Exception as error:  # noqa: BLE001  whatever else is raised is a defect of DLCB or eager's own error
+                self._refuse(InternalError(f"{type(error).__name__}: {error}"))
+                return None
             self._variants.insert(0, variant)
             if len(self._variants) >= MOST_VARIANTS:
                 self._gave_up = True
@@ -150,7 +157,9 @@ class Variant:
         constants = [leaf.kind == "constant" for leaf in leaves]
         self._constant_places = [*places.floats, *compress(self._argument_places, constants)]
         self._constants = [_number(inputs[i]) for i in self._constant_places]
-        self._argument_places = [p for p, constant in zip(self._argument_places, constants, strict=True) if not constant]
+        self._argument_places = [
+            p for p, constant in zip(self._argument_places, constants, strict=True) if not constant
+        ]
         seconds = {"capture": time.perf_counter() - began}
         captured.keeps_layouts = True
         device = device_of(captured)
@@ -229,6 +238,7 @@ def _number(value: Any) -> Any:
 
 
 def _known_dims(leaves: Sequence[Argument], places: Places, argument_places: Sequence[int]) -> KnownDims:
+    """Sizes that are functions of others follow these."""
     named: dict[str, list[str]] = {}
     fixed: dict[str, str] = {}
     for leaf, place in zip(leaves, argument_places, strict=True):
@@ -237,7 +247,10 @@ def _known_dims(leaves: Sequence[Argument], places: Places, argument_places: Seq
                 fixed[symbol] = "torch's guards fix it"
             else:
                 named.setdefault(name, []).append(symbol)
-    return KnownDims(named, fixed, must_vary=False)
+    first = {name: symbols[0] for name, symbols in named.items() if name not in places.compound}
+    functions = {name: expression(size, first) for name, size in places.compound.items() if name in named}
+    derived = {s: expr for name, expr in functions.items() if expr is not None for s in named.pop(name)}
+    return KnownDims(named, fixed, must_vary=False, derived=derived)
 
 
 def _is_plain(results: Sequence[Result]) -> bool:
@@ -257,16 +270,12 @@ def _read_places(graph: torch.fx.GraphModule) -> Places:
             places.floats.append(place)
         else:
             places.arguments.append(place)
-            places.dims[place] = _dims(example)
+            sizes = example.shape if isinstance(example, torch.Tensor) else (example,)
+            places.dims[place] = tuple(map(private.symbolic_name, sizes))
+            places.compound |= private.compound_sizes(sizes)
     return places
 
 
 def _is_float(node: torch.fx.Node, example: torch.Tensor) -> bool:
     read = node.users and all(user.op == "call_method" and user.target == "item" for user in node.users)
     return bool(read) and example.dim() == 0 and example.dtype == torch.float64 and example.device.type == "cpu"
-
-
-def _dims(example: Any) -> tuple[str | None, ...]:
-    """A name for each size that may vary; equal names are equal sizes."""
-    sizes = example.shape if isinstance(example, torch.Tensor) else (example,)
-    return tuple(private.symbolic_name(size) for size in sizes)

@@ -334,7 +334,7 @@ class _Importer:
         if isinstance(operand, Expr):
             return self._literal(self._expr(operand))
         if isinstance(operand, Ratio):
-            return Ratio(self._expr(operand.numerator), operand.denominator)
+            return Ratio(self._expr(operand.numerator), self._expr(operand.denominator))
         return tuple(map(self._operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
     def _value(self, value: Value) -> SSAValue:
@@ -380,7 +380,7 @@ class _Importer:
         if isinstance(output, Value):
             return Result(next(places))
         if isinstance(output, Expr | Ratio):
-            expr, divisor = (output, None) if isinstance(output, Expr) else (output.numerator, output.denominator)
+            expr, divisor = (output, None) if isinstance(output, Expr) else (output.numerator, output.denominator.value)
             numbers.append(self._system.define_fresh(self._expr(expr)))
             return Result(tensors + len(numbers) - 1, divisor)
         return Result(constant=output)

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt
 
 _CALLED = re.compile(r"\b(?:int|float)\(")
@@ -57,7 +58,7 @@ def _to_int(value: Any) -> int:
 
 
 def _to_float(value: Any) -> float:
-    if type(value) is TrackedFloat:
+    if type(value) in (TrackedFloat, TrackedQuotient):
         return value
     return value / 1 if type(value) is TrackedInt else float(value)
 

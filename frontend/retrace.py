@@ -81,7 +81,7 @@ class _Canonical:
         if self._sizes is not None and isinstance(operand, Expr):
             return evaluate(operand, self._sizes)
         if self._sizes is not None and isinstance(operand, Ratio):
-            return evaluate(operand.numerator, self._sizes) / operand.denominator
+            return operand.value(self._sizes)
         return operand
 
 

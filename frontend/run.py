@@ -19,6 +19,7 @@ from dlcb.frontend.inputs import Argument, Arguments
 from dlcb.frontend.layouts import strides_like
 from dlcb.frontend.python_numbers import tracking_python_numbers
 from dlcb.frontend.python_types import modules_of
+from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
@@ -121,6 +122,7 @@ class Session:
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:
+        leaf = leaf.pin("a result") if type(leaf) is TrackedQuotient else leaf
         fake = trace.fake(leaf)
         is_tensor = isinstance(fake, torch.Tensor)
         recorded = trace.memory.read_as_view(trace.state(fake)) if is_tensor else trace.operand(fake)

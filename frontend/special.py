@@ -16,6 +16,7 @@ from dlcb.frontend.layouts import tracked_strides
 from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
 from dlcb.frontend.overloads import NATIVE_BATCH_NORM, overload_handler
 from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
+from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import Operands
 from dlcb.frontend.source import source_line
 from dlcb.frontend.sym_functions import SYM_FUNCTIONS
@@ -215,7 +216,7 @@ def _tensor(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(data, (int, float)):
         return _scalar(trace, data, dtype)
     items = cast(Operands, data) if isinstance(data, (list, tuple)) else ()
-    if any(type(item) in (TrackedInt, TrackedFloat) for item in items):
+    if any(type(item) in (TrackedInt, TrackedFloat, TrackedQuotient) for item in items):
         return trace.perform("stack", torch.stack, ([_scalar(trace, item, dtype) for item in items],), {})
     with private.real_tensors():
         real = func(data, *others, **{**kwargs, "device": "cpu"})

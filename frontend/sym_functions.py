@@ -26,7 +26,7 @@ def _to_int(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _to_float(trace: Trace, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    return args[0] / 1 if type(args[0]) is TrackedInt else args[0] * 1.0
+    return args[0] if isinstance(args[0], float) else args[0] / 1
 
 
 SYM_FUNCTIONS: dict[str, Handler] = {

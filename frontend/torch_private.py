@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Container, Generator
+from collections.abc import Callable, Container, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from types import BuiltinFunctionType, CellType, FunctionType, SimpleNamespace
 from typing import Any, cast
@@ -237,6 +237,12 @@ def symbolic_name(size: Any) -> str | None:
     if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
         return None
     return str(size.node.expr)
+
+
+def compound_sizes(sizes: Iterable[Any]) -> dict[str, Any]:
+    """The sizes that are functions of others, by their names."""
+    named = {name: size.node.expr for size in sizes if (name := symbolic_name(size)) is not None}
+    return {name: expr for name, expr in named.items() if not expr.is_Symbol}
 
 
 def generator_state(device: torch.device) -> Callable[[], torch.Tensor]:

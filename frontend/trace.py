@@ -17,6 +17,7 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.functionalize import Memory, State, Step, Storage
 from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
+from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
 from dlcb.frontend.sizes import primes_from
 from dlcb.frontend.source import source_line
@@ -151,7 +152,7 @@ class Trace(private.TorchFunctionMode):
             return self.memory.read(self.state(operand))
         if kind is TrackedInt:
             return operand.expr
-        if kind is TrackedFloat:
+        if kind is TrackedFloat or kind is TrackedQuotient:
             return operand.ratio
         if isinstance(operand, (tuple, list)):
             return tuple(map(self.operand, cast(Operands, operand)))

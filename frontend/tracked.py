@@ -16,6 +16,7 @@ from itertools import repeat
 from typing import Any, Self, SupportsIndex, cast
 
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, mod, mul, sub, sym
+from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.tracker import Ratio, Tracker
 
 _EXACT_FACTOR = 1 << 21
@@ -43,12 +44,12 @@ def traced(value: Any) -> Any:
     """The number as it is in the trace, without a record of the use: for callers who record it otherwise."""
     if type(value) is TrackedInt:
         return int.__int__(value)
-    return float.__float__(value) if type(value) is TrackedFloat else value
+    return float.__float__(value) if type(value) in _FLOATS else value
 
 
 def pinned(value: Any, by: str) -> Any:
     """The number as it is in the trace; a tracked one is recorded as used."""
-    return value.pin(by) if type(value) is TrackedInt or type(value) is TrackedFloat else value
+    return value.pin(by) if type(value) is TrackedInt or type(value) in _FLOATS else value
 
 
 def _arithmetic(compute: Callable[[int, int], int], build: Callable[[Expr, Expr], Expr], reverse: bool = False) -> Any:
@@ -158,7 +159,7 @@ class TrackedInt(int):
         return _as_float(self, self.tracker) / other if isinstance(other, (int, float)) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
-        return other / self.pin("a division") if isinstance(other, (int, float)) else NotImplemented
+        return _as_float(other, self.tracker) / self if isinstance(other, (int, float)) else NotImplemented
 
     def __bool__(self) -> bool:
         return self != 0
@@ -196,10 +197,16 @@ def _as_float(value: float, tracker: Tracker) -> TrackedFloat:
         return value
     if isinstance(value, int):
         return TrackedFloat(float(traced(value)), expr_of(value), 1, tracker)
+    value = pinned(value, "float arithmetic")
     if not math.isfinite(value):
         return TrackedFloat(value, const(0), 0, tracker)
     numerator, denominator = value.as_integer_ratio()
     return TrackedFloat(value, const(numerator), denominator, tracker)
+
+
+def noticing(value: Any, other: Any) -> Any:
+    """`value`, to stand on the left of `other`; a plain float there would read a tracked int unseen."""
+    return _as_float(value, other.tracker) if type(value) is float and type(other) is TrackedInt else value
 
 
 def _ratio(tracker: Tracker, numerator: Expr, denominator: int, value: float) -> float:
@@ -207,6 +214,15 @@ def _ratio(tracker: Tracker, numerator: Expr, denominator: int, value: float) ->
     if not tracker.active or numerator.value is not None:
         return value
     return TrackedFloat(value, *_lowest_terms(numerator, denominator), tracker)
+
+
+def _quotient(a: TrackedFloat, b: TrackedFloat, value: float) -> float:
+    """a / b, both exact, which holds where b is not 0."""
+    tracker = a.tracker
+    if not tracker.active:
+        return value
+    tracker.compare("eq", b.numerator, const(0), False)
+    return TrackedQuotient(value, mul(a.numerator, b.denominator), mul(b.numerator, a.denominator), tracker)
 
 
 def _factors(e: Expr) -> list[int]:
@@ -283,7 +299,7 @@ class TrackedFloat(float):
 
     @property
     def ratio(self) -> Ratio:
-        return Ratio(self.numerator, self.denominator)
+        return Ratio(self.numerator, const(self.denominator))
 
     def pin(self, by: str) -> float:
         self.tracker.pin(self.numerator, self.tracker.value(self.numerator), by)
@@ -314,16 +330,21 @@ class TrackedFloat(float):
     __rmod__ = _pinning(float.__mod__, "a remainder", reverse=True)
     __pow__ = _pinning(pow, "a power")
     __rpow__ = _pinning(pow, "a power", reverse=True)
-    __rtruediv__ = _pinning(float.__truediv__, "a division", reverse=True)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _as_float(other, self.tracker) / self if isinstance(other, (int, float)) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
         """Dividing an exact ratio by an integer rounds once, which no floor, ceiling or comparison can see."""
         if not isinstance(other, (int, float)):
             return NotImplemented
-        literal = type(other) is not TrackedInt and type(other) is not TrackedFloat
         value = traced(self) / traced(other)
-        if literal and other > 0 and float(other).is_integer() and self.is_exact:
+        if self.is_exact and type(other) in (int, float) and other > 0 and float(other).is_integer():
             return _ratio(self.tracker, self.numerator, self.denominator * int(other), value)
+        if self.is_exact and type(other) in (TrackedInt, TrackedFloat):
+            divisor = _as_float(other, self.tracker)
+            if divisor.is_exact:
+                return _quotient(self, divisor, value)
         self.pin("a division")
         pinned(other, "a division")
         return value
@@ -363,6 +384,9 @@ class TrackedFloat(float):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return float, (traced(self),)
+
+
+_FLOATS = (TrackedFloat, TrackedQuotient)
 
 
 class TrackedSize(tuple[int, ...]):

@@ -32,10 +32,13 @@ class Check(Require):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A float operand that is `numerator / denominator`, rounded once."""
+    """A float operand that is `numerator / denominator` in double precision, rounded once."""
 
     numerator: Expr
-    denominator: int
+    denominator: Expr
+
+    def value(self, sizes: Mapping[str, int]) -> float:
+        return evaluate(self.numerator, sizes) / evaluate(self.denominator, sizes)
 
 
 class Tracker:

@@ -172,8 +172,8 @@ class Builder:
 
     def _number(self, value: Number, element: Attribute) -> SSAValue:
         if isinstance(value, Ratio):
-            numerator = self.number(value.numerator, element)
-            return self.call("div", numerator, float(value.denominator), element=element)
+            sides = self.number(value.numerator, f64), self.number(value.denominator, f64)
+            return self.cast(self.call("div", *sides, element=f64), element)
         if isinstance(value, Expr):
             dim = self.dim(value)
             if isinstance(dim, str):

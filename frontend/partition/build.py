@@ -71,7 +71,7 @@ def _result(output: object, places: Iterator[int], numbers: Iterator[int]) -> Re
         return Result(next(places))
     if isinstance(output, Expr):
         return Result(next(numbers))
-    return Result(next(numbers), output.denominator) if isinstance(output, Ratio) else Result(constant=output)
+    return Result(next(numbers), output.denominator.value) if isinstance(output, Ratio) else Result(constant=output)
 
 
 def _report(captured: Captured, survey: Survey, parts: Split, built: list[Built]) -> Report:
