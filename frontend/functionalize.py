@@ -143,7 +143,9 @@ class Memory:
             (order,) = step.args
             inverse = tuple(sorted(range(len(order)), key=order.__getitem__))
             return self._emit("permute", (value, inverse), {}, parent.tensor)
-        if step.op in ("select", "slice"):
+        if step.op == "expand" and parent.tensor.shape == view.tensor.shape:
+            return value
+        if step.op in ("select", "slice", "diagonal"):
             args = (self.read(parent), value, *step.args)
             return self._emit(f"{step.op}_scatter", args, step.kwargs, parent.tensor)
         raise UnsupportedError(f"writing through a view made by {step.op}: {line}")

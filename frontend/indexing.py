@@ -186,8 +186,8 @@ def _split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[to
     if not isinstance(size, (tuple, list)):
         func(source, traced(size), dim)
         total = trace.dims(source)[dim]
-        parts = (total + size - 1) // size
-        count = number(trace.tracker, maximum(expr_of(parts), 1), max(traced(parts), 1))
+        some: int = (total + size - 1) // size
+        count = number(trace.tracker, maximum(expr_of(some), 1), max(traced(some), 1))
         return _split_evenly(trace, source, dim, size, count)
     parts: list[int] = list(cast(Operands, size))
     func(source, [traced(part) for part in parts], dim)

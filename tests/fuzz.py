@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+from dlcb.frontend.api import Target
 from dlcb.tests.programs.check import Failure, failure_of
 from dlcb.tests.programs.draw import draw_program
 from dlcb.tests.programs.program import Program, Subject
@@ -38,12 +39,14 @@ def main() -> int:
             path = _store(program, failure, seed, asked.target, asked.out, asked.tries, seen)
             print(f"seed {seed}: {failure.kind}: {failure.text[:300]}\n  {path or 'as one before'}", flush=True)
         seed += 1
-    print(f"seeds {asked.seed} to {seed - 1}, target {asked.target}: " + ", ".join(f"{n} {k}" for k, n in counts.items()))
+    print(
+        f"seeds {asked.seed} to {seed - 1}, target {asked.target}: " + ", ".join(f"{n} {k}" for k, n in counts.items())
+    )
     return int(counts["right"] != counts.total())
 
 
 def _store(
-    program: Program, failure: Failure, seed: int, target: str, folder: Path, tries: int, seen: set[str]
+    program: Program, failure: Failure, seed: int, target: Target, folder: Path, tries: int, seen: set[str]
 ) -> Path | None:
     """The file of the shrunk program; None where one with the same lines is there."""
 

@@ -27,6 +27,9 @@ CHEAP = frozenset(
 )  # fmt: skip
 """Views and constants: a region makes them again rather than take them from another one."""
 
+SHAPING = frozenset({"atleast_1d", "flatten", "reshape", "reshape_as", "view_as"})
+"""Views of what lies so that it can be viewed, as an argument does whose memory a result shares."""
+
 HEAVY = frozenset(
     {
         "addmm", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "convolution", "linear", "matmul",
@@ -214,7 +217,7 @@ class _Phases:
         chain: list[Record] = []
         while value is not origin:
             made = self._made_by.get(value)
-            if made is None or made.op not in CHEAP or not isinstance(made.args[0], Value):
+            if made is None or made.op not in CHEAP | SHAPING or not isinstance(made.args[0], Value):
                 raise UnsupportedError(f"result {value} lies in an argument that is written, but is no view of it")
             chain.insert(0, made)
             value = made.args[0]

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 import dlcb
-from dlcb.errors import DlcbError, LayoutError, UserError
+from dlcb.errors import DlcbError, LayoutError, UnsupportedError, UserError
+from dlcb.frontend.api import Target
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.tests.end_to_end.agreement import sharing
 from dlcb.tests.graphs import SLACK, difference
@@ -21,8 +22,11 @@ EAGER_REFUSES = (RuntimeError, IndexError, TypeError, ValueError, NotImplemented
 UNSTABLE = 0.02
 """Where eager is farther than this from float64, its values are a matter of luck."""
 
-PINNED = ("pinned by", "compared at", "squeeze")
-"""What checks say that keep the way a program went: how many results a call has, which dims are gone."""
+NOT_FOLLOWED = "writing through a view made by"
+"""What no region can take over from eager: windows that overlap."""
+PINNED = ("pinned by", "compared at", "squeeze", "a slice ends", "indices reach beyond")
+"""What checks say that keep the way a program went: how many results a call has, which dims are gone, which bounds of a
+slice are clamped, and what torch documents but does not check where there are no elements."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,14 @@ def _stable(eager: Tensor, exact: Tensor) -> Tensor | None:
     return exact.double() if bool(((e - x).abs() <= UNSTABLE * (1 + x.abs())).all()) else None
 
 
-def compile_subject(subject: Subject, target: str, check: bool = True) -> CompiledModel | Failure:
-    """Failing to compile what eager takes is a failure, whatever the reason."""
+def compile_subject(subject: Subject, target: Target) -> CompiledModel | Failure | None:
+    """None for a program that DLCB says it does not compile, which is no failure."""
     example = tuple(subject.arguments(0))
     try:
-        return quiet(lambda: dlcb.compile(subject.function, example, target=target, fullgraph=False, check=check))
+        return quiet(lambda: dlcb.compile(subject.function, example, target=target, fullgraph=False, check=True))
     except Exception as error:
+        if isinstance(error, UnsupportedError) and NOT_FOLLOWED in str(error):
+            return None
         return Failure(f"compile: {type(error).__name__}", _text(error))
 
 
@@ -147,7 +153,9 @@ def _is_pinned(subject: Subject, model: CompiledModel, number: int) -> bool:
     return False
 
 
-def _difference(subject: Subject, given: list[Any], results: Any, wanted: Expected, placed: bool) -> tuple[str, str] | None:
+def _difference(
+    subject: Subject, given: list[Any], results: Any, wanted: Expected, placed: bool
+) -> tuple[str, str] | None:
     """`placed`: results lie in memory as eager's do."""
     if not isinstance(results, tuple) or len(results) != len(wanted.results):
         return "results", f"{type(results).__name__} of {len(results)}, eager gives {len(wanted.results)}"
@@ -160,7 +168,7 @@ def _difference(subject: Subject, given: list[Any], results: Any, wanted: Expect
         name = f"result {place}" if place < len(results) else f"argument {place - len(results)}"
         if mine.dtype != eager.dtype or mine.shape != eager.shape:
             return "form", f"{name}: {mine.dtype} {[*mine.shape]}, eager gives {eager.dtype} {[*eager.shape]}"
-        wrong = None if exact is None else difference(mine, exact, eager, slack)
+        wrong = None if exact is None or _is_near(mine, exact, slack) else difference(mine, exact, eager, slack)
         if wrong is not None:
             return "value", f"{name}: {wrong}"
         if placed and eager.numel() and _strides(mine) != _strides(eager):
@@ -171,13 +179,19 @@ def _difference(subject: Subject, given: list[Any], results: Any, wanted: Expect
     return None if mine == eager else ("sharing", f"memory shared as {mine}, in eager as {eager}")
 
 
+def _is_near(mine: Tensor, exact: Tensor, slack: float) -> bool:
+    """Near by the scale of what goes in, which is about 1: where a sum cancels to nothing, no relative error says
+    anything."""
+    return exact.is_floating_point() and bool(((mine.double() - exact).abs() <= slack).all())
+
+
 def _strides(t: Tensor) -> list[int]:
     return [s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1]
 
 
-def failure_of(subject: Subject, target: str) -> Failure | None:
+def failure_of(subject: Subject, target: Target) -> Failure | None:
     """Compile and call; None where all is right, or eager refuses the example itself."""
     if expected(subject, 0) is None:
         return None
     model = compile_subject(subject, target)
-    return model if isinstance(model, Failure) else check_calls(subject, model)
+    return check_calls(subject, model) if isinstance(model, CompiledModel) else model

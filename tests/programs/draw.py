@@ -12,11 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dlcb.tests.programs.operations import OPERATIONS, NothingFits, is_float
+from dlcb.tests.programs.operations import OPERATIONS
 from dlcb.tests.programs.program import Given, Program, Sizes, Step
+from dlcb.tests.programs.table import NothingFits, is_float
 
-BASE: Sizes = {"a": 3, "b": 4, "c": 5, "d": 6, "n": 2}
-OTHER: Sizes = {"a": 8, "b": 7, "c": 9, "d": 11, "n": 3}
+BASE: Sizes = {"a": 4, "b": 5, "c": 6, "d": 7, "n": 2}
+OTHER: Sizes = {"a": 9, "b": 8, "c": 11, "d": 3, "n": 3}
 EDGES = (0, 1, 2, 3, 7, 8, 13, 31, 64)
 LARGEST = 300
 MOST = 5000
@@ -115,7 +116,9 @@ class Draft:
 
     def draw_results(self) -> tuple[str, ...]:
         made = [n for step in self.steps for n in step.names]
-        chosen = {made[-1], *self.random.sample(made, min(len(made), self.random.randint(0, 3)))} if made else set[str]()
+        chosen = (
+            {made[-1], *self.random.sample(made, min(len(made), self.random.randint(0, 3)))} if made else set[str]()
+        )
         if self.random.random() < 0.15 or not chosen:
             chosen.add(self.random.choice([n for n, v in self.values.items() if isinstance(v, Tensor)]))
         return tuple(sorted(chosen, key=lambda n: (n[0], int(n[1:]))))

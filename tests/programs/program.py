@@ -6,7 +6,7 @@ import hashlib
 import linecache
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -40,6 +40,9 @@ class Given:
         else:
             tensor = (whole / 4 if dtype.is_floating_point else whole).to(dtype)
         return LAYOUTS[self.layout](tensor)
+
+    def text(self) -> str:
+        return f"Given({_tuple([*map(_quoted, self.dims)])}, {_quoted(self.dtype)}, {_quoted(self.layout)})"
 
     def count(self, sizes: Sizes) -> int:
         """How many elements it has."""
@@ -81,14 +84,24 @@ class Program:
 
     def text(self, title: str = "A random program.") -> str:
         """The module that holds it."""
-        inputs = [f"    {name!r}: {given!r}," for name, given in self.inputs.items()]
-        calls = [f"    {dict(call)!r}," for call in self.calls]
-        body = [f"    {step}" for step in self.steps]
-        results = "".join(f"{name}, " for name in self.results).rstrip(" ")
-        parts = [f'"""{title}"""', "", "import torch  # noqa: F401", "import torch.nn.functional as F  # noqa: F401", ""]
-        parts += ["from dlcb.tests.programs.program import Given", "", "INPUTS = {", *inputs, "}"]
-        parts += ["CALLS = [", *calls, "]", "", "", f"def program({', '.join(self.inputs)}):", *body]
-        return "\n".join([*parts, f"    return ({results})", ""])
+        body = [*(f"    {step}" for step in self.steps), f"    return {_tuple(self.results)}"]
+        used = [line for word, line in _IMPORTS.items() if any(word in line for line in body)]
+        inputs = [f"    {_quoted(name)}: {given.text()}," for name, given in self.inputs.items()]
+        calls = [f"    {{{', '.join(f'{_quoted(n)}: {size}' for n, size in call.items())}}}," for call in self.calls]
+        lines = [f'"""{title}"""', "", *used, *([""] if used else [])]
+        lines += ["from dlcb.tests.programs.program import Given", "", "INPUTS = {", *inputs, "}", "CALLS = [", *calls]
+        return "\n".join([*lines, "]", "", "", f"def program({', '.join(self.inputs)}):", *body, ""])
+
+
+_IMPORTS = {"torch.": "import torch", "F.": "import torch.nn.functional as F"}
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
 
 
 @dataclass

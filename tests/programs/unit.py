@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dlcb.frontend import build
+from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.cpu import CpuKernels
@@ -18,21 +20,20 @@ from dlcb.tests.programs.program import Subject
 
 @dataclass
 class Unit:
-    """While it collects, kernels only note that they are launched; the first launch after that compiles all of those."""
+    """While it collects, kernels only note that they are launched; the first launch after that compiles those."""
 
     batch: Batch = field(default_factory=Batch)
     collects: bool = True
 
-    def add(self, subject: Subject) -> CompiledModel | Failure:
+    def add(self, subject: Subject) -> CompiledModel | Failure | None:
         """Compile a program for the CPU, and rehearse its calls."""
         with self._instead_of_compiling():
             model = compile_subject(subject, "cpu")
         if isinstance(model, CompiledModel):
             for number in range(len(subject.calls)):
                 if expected(subject, number) is not None:
-                    arguments = subject.arguments(number)
                     with suppress(Exception):  # what eager gets of kernels that do nothing can be anything
-                        quiet(lambda: model(*arguments))
+                        quiet(partial(model, *subject.arguments(number)))
         return model
 
     @contextmanager
@@ -49,11 +50,13 @@ class Unit:
             build.kernels_for = before
 
     def library(self, name: str) -> CpuKernels:
-        if name not in self.batch.needed:
-            self.batch.needed[name] = None
-            self.batch.libraries = []
-        libraries = self.batch.compiled()
-        return CpuKernels(libraries[int(name[1:]) % len(libraries)], order_seed=int(name[1:]) % 3)
+        number = int(name[1:])
+        if name in self.batch.needed:
+            libraries = self.batch.compiled()
+            path = libraries[number % len(libraries)]
+        else:
+            path = compile_cpu(self.batch.text([name]))
+        return CpuKernels(path, order_seed=number % 3)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from dlcb.tests.programs.program import Given, Program, Step, Subject
 from dlcb.tests.programs.shrink import shrink
 from dlcb.tests.programs.unit import Unit
 
-COUNT = int(os.environ.get("DLCB_RANDOM_PROGRAMS", "30"))
+COUNT = int(os.environ.get("DLCB_RANDOM_PROGRAMS", "20"))
 STORED = sorted((Path(__file__).parent.parent / "regressions").glob("*.py"))
 NAMES = [*(path.stem for path in STORED), *map(str, range(COUNT))]
 
@@ -33,7 +33,7 @@ def subject(name: str) -> Subject:
 
 
 @cache
-def compiled() -> dict[str, CompiledModel | Failure]:
+def compiled() -> dict[str, CompiledModel | Failure | None]:
     unit = Unit()
     models = {name: unit.add(subject(name)) for name in NAMES}
     unit.collects = False
@@ -82,10 +82,10 @@ def test_a_failing_program_shrinks_to_what_makes_it_fail() -> None:
 
     def fails(candidate: Program) -> bool:
         text, last = candidate.text(), candidate.calls[-1]
-        return "torch.sin" in text and "x0" in candidate.inputs and len(candidate.calls) > 1 and last["a"] > 10
+        return "torch.sin" in text and "x0" in candidate.inputs and len(candidate.calls) > 1 and last.get("a", 0) > 10
 
     small = shrink(program, fails)
     assert [step.code for step in small.steps] == ["torch.sin(x0)"]
-    assert small.inputs == {"x0": Given((), "float32")} or list(small.inputs) == ["x0"]
+    assert small.inputs == {"x0": Given(("a",), "float32")}
     assert small.results == ("v2",)
-    assert [*small.calls[1].values()][0] < 60
+    assert small.calls == ({"a": 3}, {"a": 15})
