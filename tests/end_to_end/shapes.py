@@ -16,7 +16,7 @@ from dlcb.runtime.compiled import CompiledModel
 from dlcb.tests.end_to_end.agreement import compiled, hostile
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-DRAWS = 3
+DRAWS = 16
 """Inputs of a shape that are judged together."""
 
 
