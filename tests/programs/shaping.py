@@ -145,7 +145,9 @@ def stack(d: Draft) -> str:
 def split(d: Draft) -> str:
     x = d.tensor(has_dims)
     axis = axis_of(d, x)
-    forms = ["split(2, {0})[0]", "chunk(2, {0})[0]", "tensor_split(2, {0})[-1]", "unbind({0})[0]"]
+    forms = ["split(2, {0})[0]", "chunk(2, {0})[0]", "tensor_split(2, {0})[-1]"]
+    if d.values[x].shape[axis] <= 2:
+        forms.append("unbind({0})[0]")
     return f"{x}.{d.random.choice(forms).format(axis)}"
 
 
