@@ -53,6 +53,7 @@ def compile(
     program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
+    _check_choices(model, dynamic, weights, target)
     began = time.perf_counter()
     opened = open_exported(model, example_inputs, dynamic) if isinstance(model, ExportedProgram) else None
     if opened is not None:
@@ -91,14 +92,28 @@ def _check_torch() -> None:
         )
 
 
+def _check_choices(model: Any, dynamic: Any, weights: str, target: str | None) -> None:
+    if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise UnsupportedError("the model is TorchScript; compile the Python module or function that it was made of")
+    if not callable(model) and not isinstance(model, ExportedProgram):
+        raise UserError(f"the model is a {type(model).__name__}; pass a module, a function or an exported program")
+    if not isinstance(dynamic, (bool, Mapping)) and dynamic != "auto":
+        raise UserError(
+            f"dynamic is {dynamic!r}, expected 'auto', True, False or a dict such as {{'x': {{0: 'batch'}}}}"
+        )
+    if weights not in ("live", "frozen"):
+        raise UserError(f"weights is {weights!r}, expected 'live' or 'frozen'")
+    if target not in (None, *TARGETS):
+        raise UserError(f"target is {target!r}, expected {', '.join(TARGETS)}")
+
+
 def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(example_inputs, Mapping):
         return (), dict(cast("Mapping[str, Any]", example_inputs))
     if isinstance(example_inputs, (tuple, list)):
         return tuple(cast("Sequence[Any]", example_inputs)), {}
-    raise UserError(
-        f"example_inputs is a {type(example_inputs).__name__}; pass a tuple of positional arguments, (x,), or a dict"
-    )
+    given = "missing" if example_inputs is None else f"a {type(example_inputs).__name__}"
+    raise UserError(f"example_inputs is {given}; pass a tuple of positional arguments, (x,), or a dict")
 
 
 def _check_retrace(
@@ -115,13 +130,15 @@ def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]
     if isinstance(model, torch.nn.Module):
         tensors += list(model.parameters())
     devices = {t.device for t in tensors}
+    if any(device.type == "meta" for device in devices):
+        raise UserError(
+            "a parameter or example input is on the meta device, where nothing can run; move it to cpu or cuda"
+        )
     if len(devices) > 1:
         raise UserError(f"the model and its inputs are on several devices: {', '.join(sorted(map(str, devices)))}")
     device = devices.pop() if devices else torch.device("cuda" if target == "cuda" else "cpu")
     if device.type not in ("cpu", "cuda"):
         raise UnsupportedError(f"tensors on {device}; DLCB compiles for cuda and cpu")
-    if target not in (None, *TARGETS):
-        raise UserError(f"target is {target!r}, expected {', '.join(TARGETS)}")
     where = "cpu" if target == "reference" else target
     if where is not None and where != device.type:
         raise UserError(f"target {target!r}, but the model and its inputs are on {device}; move them first")

@@ -201,7 +201,10 @@ def _read(path: Path) -> dict[str, bytes]:
 
 
 def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise UserError(f"{path}: can't be written: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
