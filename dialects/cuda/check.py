@@ -18,7 +18,7 @@ from dlcb.dialects.types import INTEGERS, i1
 @irdl_op_definition
 class CheckOp(CudaOp):
     """Where the condition does not hold, the launch fails: `check 0 %holds, %value, %size`. On the CPU the number, the
-    value and the size are kept for the caller, and the thread goes on; on the GPU the kernel stops, as in eager."""
+    value and the size are kept for the caller, and the thread goes on; on the GPU an assertion fails, as in eager."""
 
     name = "dlcb.cuda.check"
     number = prop_def(IntAttr)

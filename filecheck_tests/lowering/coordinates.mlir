@@ -92,3 +92,45 @@ dlcb.graph.func @largest(%x: tensor<[n, m], f32> input "x") {
   %b = dlcb.graph.position %x, %a {axes = [1]} : (tensor<[n, m], f32>, tensor<[n, 1], f32>) -> tensor<[n], i64>
   dlcb.graph.return %a, %b : !dlcb.graph.tensor<[n, 1], f32>, !dlcb.graph.tensor<[n], i64>
 }
+
+// -----
+
+// An index is checked where it is read, whatever uses it; the launch says in whose name. Memory is guarded as well.
+// CHECK: dlcb.graph.launch(%x, %i) {forms = [{kernel = @[[K:k0_take]], {{.*}}], failures = {{\[\[}}"IndexError", "index {0} is out of range for dimension 0 of size {1}: embedding, ?"]]}
+// CHECK: dlcb.coord.kernel @k0_take
+// CHECK: %[[I:.*]] = dlcb.coord.access %1
+// CHECK: %[[OK:.*]] = dlcb.coord.to_element %{{.*}} : i1
+// CHECK: %[[AT:.*]] = dlcb.coord.check 0 %[[I]] if %[[OK]] of %{{.*}} : i64
+// CHECK: %[[IN:.*]] = dlcb.coord.index "and"
+// CHECK: dlcb.coord.access %0 at <{{.*}}> plus %{{.*}} if %[[IN]] else
+dlcb.graph.func @embedding(%x: tensor<[n, 8], f32> input "x", %i: tensor<[k], i64> input "i") {
+  %r = dlcb.graph.take %x, %i {axis = 0, call = "embedding", nonnegative} : (tensor<[n, 8], f32>, tensor<[k], i64>) -> tensor<[k, 8], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[k, 8], f32>
+}
+
+// -----
+
+// What is in range by construction is not checked; nor is a division of floats, or by a number that is not 0.
+// CHECK: dlcb.graph.launch
+// CHECK-NOT: failures = 
+// CHECK: dlcb.coord.kernel
+// CHECK-NOT: dlcb.coord.check
+dlcb.graph.func @unchecked(%x: tensor<[n], f32> input "x", %i: tensor<[k], i64> input "i") {
+  %t = dlcb.graph.take %x, %i {axis = 0, unchecked} : (tensor<[n], f32>, tensor<[k], i64>) -> tensor<[k], f32>
+  %r = dlcb.graph.floordiv %t, %t : (tensor<[k], f32>, tensor<[k], f32>) -> tensor<[k], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[k], f32>
+}
+
+// -----
+
+// Where a guard does not hold, nothing is checked.
+// CHECK: dlcb.coord.kernel @k0_floordiv_pad
+// CHECK: %[[NOT:.*]] = dlcb.coord.scalar "not" %{{.*}} : (i1) -> i1
+// CHECK: %[[NONZERO:.*]] = dlcb.coord.scalar "ne" %[[D:.*]], %{{.*}} : (i64, i64) -> i1
+// CHECK: %[[OK:.*]] = dlcb.coord.scalar "or" %[[NOT]], %[[NONZERO]] : (i1, i1) -> i1
+// CHECK: dlcb.coord.check 0 %[[D]] if %[[OK]] of %{{.*}} : i64
+dlcb.graph.func @guarded(%x: tensor<[n], i64> input "x", %y: tensor<[n], i64> input "y") {
+  %d = dlcb.graph.floordiv %x, %y : (tensor<[n], i64>, tensor<[n], i64>) -> tensor<[n], i64>
+  %r = dlcb.graph.pad %d {low = [2], high = [1], value = 7 : i64} : (tensor<[n], i64>) -> tensor<[d0], i64>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[d0], i64>
+}

@@ -107,3 +107,26 @@ dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buf
   %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
   dlcb.coord.store %s, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
 }
+
+// -----
+
+// A check is one comparison in every lane; the value goes on as it is, so the guard compares no second time.
+// CHECK: dlcb.cuda.kernel @take_v1
+// CHECK: %[[I:.*]] = dlcb.cuda.load %b1
+// CHECK: %[[IN:.*]] = dlcb.cuda.scalar lt %{{.*}}, %p1 : i1
+// CHECK-NEXT: dlcb.cuda.check 0 %[[IN]], %[[I]], %p1
+// CHECK-NOT: dlcb.cuda.scalar lt
+// CHECK: dlcb.cuda.load_if %[[IN]], %b0
+dlcb.coord.kernel @take params [p0, p1] outer [p0] row [] (%x: !dlcb.coord.buffer<f32>, %n: !dlcb.coord.buffer<i64>, %o: !dlcb.coord.buffer<f32>) at (%i) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 1, stage = none, index = 32>] {
+  %a = dlcb.coord.access %n at <[1]> : !dlcb.coord.buffer<i64> -> i64
+  %raw = dlcb.coord.to_index %a : i64
+  %size = dlcb.coord.param "p1"
+  %fits = dlcb.coord.index "lt" %raw, %size
+  %ok = dlcb.coord.to_element %fits : i1
+  %sure = dlcb.coord.check 0 %a if %ok of %size : i64
+  %at = dlcb.coord.to_index %sure : i64
+  %in = dlcb.coord.index "lt" %at, %size
+  %zero = dlcb.coord.constant 0.0 : f32 : f32
+  %v = dlcb.coord.access %x at <[0]> plus %at if %in else %zero : f32 : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[1]> : f32, !dlcb.coord.buffer<f32>
+}

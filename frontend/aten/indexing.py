@@ -216,6 +216,7 @@ def index_fill(i: Builder, self: SSAValue, dim: int, index: SSAValue, value: Ope
 
 @TABLE.handles("take_along_dim")
 def take_along_dim(i: Builder, self: SSAValue, indices: SSAValue, dim: int | None = None) -> SSAValue:
+    """Along a dim, indices count round and round it; among all elements they must be in range."""
     if dim is None:
         return gather(
             i, i.reshape(self, (product(i.sizes(self)),)), 0, i.reshape(indices, (product(i.sizes(indices)),))
@@ -227,4 +228,5 @@ def take_along_dim(i: Builder, self: SSAValue, indices: SSAValue, dim: int | Non
     ]
     data = [i.sizes(self)[at] if at == axis else size for at, size in enumerate(wanted)]
     at_indices = [i.sizes(indices)[at] if at == axis else size for at, size in enumerate(wanted)]
-    return gather(i, i.expand(self, data), axis, i.expand(indices, at_indices))
+    indices = i.call("mod", i.cast(indices, i64), i.sizes(self)[axis], element=i64)
+    return gather_at(i, i.expand(self, data), axis, i.expand(indices, at_indices), UNCHECKED)

@@ -144,3 +144,21 @@ dlcb.coord.kernel @k params [n] outer [] row [n, n] (%x: !dlcb.coord.buffer<f32>
   %v = dlcb.coord.access %x at <[n, 1]> : !dlcb.coord.buffer<f32> -> f32
   %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
 }
+
+// -----
+
+// CHECK: dlcb.coord.check: number is -1, expected 0 or more
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<i64>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<i64> -> i64
+  %c = dlcb.coord.constant true : i1
+  %s = dlcb.coord.check -1 %v if %c of %i : i64
+}
+
+// -----
+
+// CHECK: dlcb.coord.check: value is f32, expected an integer
+dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %c = dlcb.coord.constant true : i1
+  %s = dlcb.coord.check 0 %v if %c of %i : f32
+}

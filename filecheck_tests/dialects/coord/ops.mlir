@@ -37,8 +37,12 @@ dlcb.coord.kernel @window params [n, m] outer [n, 2] row []
   %none = dlcb.coord.constant -1.0 : f32 : f32
   // CHECK-NEXT: %a = dlcb.coord.access %j at <[1, 0]> : !dlcb.coord.buffer<i64> -> i64
   %a = dlcb.coord.access %j at <[1, 0]> : !dlcb.coord.buffer<i64> -> i64
-  // CHECK-NEXT: %b = dlcb.coord.to_index %a : i64
-  %b = dlcb.coord.to_index %a : i64
+  // CHECK-NEXT: %ok = dlcb.coord.constant true : i1
+  %ok = dlcb.coord.constant true : i1
+  // CHECK-NEXT: %sure = dlcb.coord.check 1 %a if %ok of %m : i64
+  %sure = dlcb.coord.check 1 %a if %ok of %m : i64
+  // CHECK-NEXT: %b = dlcb.coord.to_index %sure : i64
+  %b = dlcb.coord.to_index %sure : i64
   // CHECK-NEXT: %f = dlcb.coord.to_element %m : f32
   %f = dlcb.coord.to_element %m : f32
   // CHECK-NEXT: %r = dlcb.coord.loop "maximum" <[3, 2]> from -1.000000e+00 : f32 : f32 {

@@ -354,3 +354,27 @@ dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.pt
 dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
   "test.op"() : () -> ()
 }
+
+// -----
+
+// CHECK: number is -2, expected 0 or more
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
+  %c = dlcb.cuda.constant true
+  dlcb.cuda.check -2 %c, %n, %n
+}
+
+// -----
+
+// CHECK: value is f32, expected an integer
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
+  %c = dlcb.cuda.constant true
+  dlcb.cuda.check 0 %c, %f, %n
+}
+
+// -----
+
+// CHECK: size is f32, expected i32 or i64
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
+  %c = dlcb.cuda.constant true
+  dlcb.cuda.check 0 %c, %n, %f
+}

@@ -70,6 +70,8 @@ dlcb.cuda.kernel @phases(%x: !dlcb.cuda.ptr<f32>, %n: i32) threads 64 attributes
     %v = dlcb.cuda.read %l[%zero] : f32
     // CHECK-NEXT: dlcb.cuda.write %v, %s[%t]
     dlcb.cuda.write %v, %s[%t]
+    // CHECK-NEXT: dlcb.cuda.check 3 %yes, %t, %zero
+    dlcb.cuda.check 3 %yes, %t, %zero
     // CHECK-NEXT: dlcb.cuda.shuffle_xor %l[%k], %l[%zero], 16
     dlcb.cuda.shuffle_xor %l[%k], %l[%zero], 16
     // CHECK-NEXT: dlcb.cuda.barrier

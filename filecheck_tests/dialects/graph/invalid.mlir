@@ -394,3 +394,19 @@ dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
 dlcb.graph.func @main(%x: tensor<[2], f32> input "x") {
   dlcb.graph.return %x : !dlcb.graph.tensor<[2], f32> {views = [!dlcb.graph.tensor<[1], f32, strided<[1]>>]}
 }
+
+// -----
+
+// CHECK: dlcb.graph.take: error is ValueError, expected IndexError or RuntimeError
+dlcb.graph.func @main(%x: tensor<[2, 3], f32> input "x", %y: tensor<[2], i64> input "y") {
+  %r = dlcb.graph.take %x, %y {axis = 0, error = "ValueError"} : (tensor<[2, 3], f32>, tensor<[2], i64>) -> tensor<[2, 3], f32>
+  dlcb.graph.return
+}
+
+// -----
+
+// CHECK: dlcb.graph.launch: a failure is the name of an error and a text, got 1 strings
+dlcb.graph.func @main(%x: tensor<[2, 3], f32> input "x") {
+  dlcb.graph.launch(%x) {forms = [], failures = [["IndexError"]]} : (!dlcb.graph.tensor<[2, 3], f32>) -> ()
+  dlcb.graph.return
+}

@@ -399,6 +399,13 @@ dlcb.graph.func @take(%x: tensor<[n, 3], f32> input "x", %y: tensor<[4], i64> in
 }
 // CHECK: %r0 = dlcb.graph.take %x, %y {axis = 0} : (tensor<[n, 3], f32>, tensor<[4], i64>) -> tensor<[4, 3], f32>
 
+// CHECK-LABEL: dlcb.graph.func @bounded(
+dlcb.graph.func @bounded(%y: tensor<[4], i32> input "y") {
+  %r0 = dlcb.graph.bounded %y {axis = 1, call = "index", error = "RuntimeError", nonnegative, extent = [n]} : (tensor<[4], i32>) -> tensor<[4], i64>
+  dlcb.graph.return
+}
+// CHECK: %r0 = dlcb.graph.bounded %y {axis = 1, call = "index", error = "RuntimeError", nonnegative, extent = [n]} : (tensor<[4], i32>) -> tensor<[4], i64>
+
 // CHECK-LABEL: dlcb.graph.func @gather(
 dlcb.graph.func @gather(%x: tensor<[n, 3], f32> input "x", %y: tensor<[4, 3], i64> input "y") {
   %r0 = dlcb.graph.gather %x, %y {axis = 0} : (tensor<[n, 3], f32>, tensor<[4, 3], i64>) -> tensor<[4, 3], f32>
@@ -557,6 +564,8 @@ dlcb.graph.func @structure(%x: tensor<[n, 3], f16, strided<[s, 1], 4>> input "x"
   // CHECK-NEXT: %l = dlcb.graph.launch(%r) {forms = [{kernel = @k0, when = "d3", bindings = {p0 = "n", p1 = 64 : i64}}]} : (!dlcb.graph.tensor<[n, 3], f16>) -> !dlcb.graph.tensor<[n, 3], f16>
   %l = dlcb.graph.launch(%r) {forms = [{kernel = @k0, when = "d3", bindings = {p0 = "n", p1 = 64}}]}
       : (!dlcb.graph.tensor<[n, 3], f16>) -> !dlcb.graph.tensor<[n, 3], f16>
+  // CHECK-NEXT: dlcb.graph.launch(%r) {forms = [], failures = {{\[\[}}"RuntimeError", "index {0} of {1}"]]} : (!dlcb.graph.tensor<[n, 3], f16>) -> ()
+  dlcb.graph.launch(%r) {forms = [], failures = [["RuntimeError", "index {0} of {1}"]]} : (!dlcb.graph.tensor<[n, 3], f16>) -> ()
   // CHECK-NEXT: dlcb.graph.return %r, %l : !dlcb.graph.tensor<[n, 3], f16>, !dlcb.graph.tensor<[n, 3], f16> {updates = [#builtin.int<0>], aliases = {{\[\[}}#builtin.int<0>, #builtin.int<1>]]}
   dlcb.graph.return %r, %l : !dlcb.graph.tensor<[n, 3], f16>, !dlcb.graph.tensor<[n, 3], f16>
       {updates = [#builtin.int<0>], aliases = [[#builtin.int<0>, #builtin.int<1>]]}

@@ -169,3 +169,13 @@ dlcb.host.program @p(input "x" f32 rank 1) -> ("a", "b") {
   %x = dlcb.host.argument "x"
   dlcb.host.return (%x)
 }
+
+// -----
+
+// CHECK: dlcb.host.launch: a failure is one of IndexError, RuntimeError, got SystemExit
+dlcb.host.program @p() {
+  %n = dlcb.host.constant 1
+  %yes = dlcb.host.constant true
+  dlcb.host.launch () [@k threads 32 if %yes blocks %n ()] failures [["SystemExit", "index {0}"]]
+  dlcb.host.return ()
+}

@@ -90,6 +90,9 @@ dlcb.host.program @work(input "x" f32 rank 2, input "cache" bf16 rank 1 updated,
   dlcb.host.launch (%x, %b) [
     @k_v4 threads 256 if %yes blocks %n (%n : i32, %one : i64),
     @k threads 32 if %yes blocks %one ()]
+  // CHECK-NEXT: dlcb.host.launch (%b) [
+  // CHECK-NEXT:   @k threads 32 if %yes blocks %one ()] failures {{\[\[}}"IndexError", "index {0} of {1}: take"]]
+  dlcb.host.launch (%b) [@k threads 32 if %yes blocks %one ()] failures [["IndexError", "index {0} of {1}: take"]]
   // CHECK-NEXT: %y = dlcb.host.library "convolution" (%x, %w) {stride = [2 : i64, 2 : i64], transposed = false} : f32
   %y = dlcb.host.library "convolution" (%x, %w) {stride = [2 : i64, 2 : i64], transposed = false} : f32
   // CHECK-NEXT: dlcb.host.library "matmul" (%x, %w) into %b
