@@ -4,7 +4,7 @@
 
 Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch
 stays on each kernel: `dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row
-axes, what a vector demands).
+axes, what a vector demands, whether rows are stored whole).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
+from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.coord.vectors import vector_facts
@@ -48,6 +49,7 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
             "numbers": dims_attr(tuple(kernel.reached)),
             "aligned": ArrayAttr(map(IntAttr, facts.aligned)),
             "divisible": dims_attr(facts.divisible),
+            "stored": IntAttr(bool(row_stores(kernel))),
         }
     )
     lowered: list[CudaKernelOp] = []

@@ -9,7 +9,8 @@ from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, logical
 SPLIT_BLOCKS = 1024
 """Blocks that fill a device: more than any has at once."""
 PART_ELEMENTS = 8192
-"""What a block of a part has to do at least, so that it is worth its start."""
+"""What a block of a part moves at least, so that it is worth its start: what it reads, and as much again where rows are
+stored whole."""
 LEAST_WORK = 4
 """Parts of this kind below which one block is as fast as several and the launches of further steps."""
 
@@ -24,31 +25,51 @@ def groups_of(rows: Expr, column: bool) -> Expr:
     return ceildiv(rows, lanes_of(rows)) if column else rows
 
 
-def parts_of(rows: Expr, length: Expr, column: bool) -> Expr:
+def parts_of(rows: Expr, length: Expr, column: bool, stored: bool) -> Expr:
     """Into how many parts rows of this length are cut: 0 (they are not), or 2 and more."""
     groups = maximum(groups_of(rows, column), 1)
-    work = _work(length, lanes_of(rows) if column else const(1))
-    cut = logical_and(_is_long(work), _are_few(groups))
+    work = _work(length, lanes_of(rows) if column else const(1), stored)
+    cut = logical_and(_is_long(work), _are_few(groups, stored))
     return select(cut, minimum(work, floordiv(SPLIT_BLOCKS, groups)), 0)
 
 
-def may_be_cut(rows: Expr, length: Expr, column: bool) -> bool:
+def may_be_cut(rows: Expr, length: Expr, column: bool, stored: bool) -> bool:
     """May rows be cut, at some sizes of which none is 0?"""
-    fewest = sum(c for c, _ in rows.terms) if all(c > 0 for c, _ in rows.terms) else 1
-    most = _work(length, const(WARP if column else 1))
-    return _are_few(groups_of(const(fewest), column)).value != 0 and _is_long(most).value != 0
+    lanes = WARP if column else 1
+    if _is_long(_work(length, const(lanes), stored)).value == 0:
+        return False
+    shortest = (LEAST_WORK - 1) * _part_elements(stored) // lanes + 1
+    fewest = _fewest(rows, length, shortest)
+    return _are_few(groups_of(const(fewest), column), stored).value != 0
 
 
-def _work(length: Expr, lanes: Expr) -> Expr:
-    return ceildiv(mul(length, lanes), PART_ELEMENTS)
+def _fewest(rows: Expr, length: Expr, shortest: int) -> int:
+    """How many rows there are at least where each is so long: more, if the length is a multiple of a symbol that
+    counts rows too (attention of a sequence to itself)."""
+    if any(c <= 0 for c, _ in rows.terms):
+        return 1
+    (times, atoms), *more = length.terms or ((1, ()),)
+    symbol = atoms[0] if len(atoms) == 1 and times > 0 and not more else None
+    least = -(-shortest // times) if symbol is not None else 1
+    return sum(c * least ** monomial.count(symbol) if symbol is not None else c for c, monomial in rows.terms)
+
+
+def _part_elements(stored: bool) -> int:
+    return PART_ELEMENTS // 2 if stored else PART_ELEMENTS
+
+
+def _work(length: Expr, lanes: Expr, stored: bool) -> Expr:
+    return ceildiv(mul(length, lanes), _part_elements(stored))
 
 
 def _is_long(work: Expr) -> Expr:
     return le(LEAST_WORK, work)
 
 
-def _are_few(groups: Expr) -> Expr:
-    return lt(mul(groups, 2), SPLIT_BLOCKS)
+def _are_few(groups: Expr, stored: bool) -> Expr:
+    """Too few to fill the device by themselves; what is stored after a reduction is walked again, so cutting must gain
+    more."""
+    return lt(mul(groups, 4 if stored else 2), SPLIT_BLOCKS)
 
 
 def chunk_of(length: Expr, parts: Expr) -> Expr:

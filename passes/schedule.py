@@ -7,8 +7,8 @@
   that is not aligned forbids vectors.
 * a row across memory (a column): one thread walks a short one, several a longer one; neighbours walk neighbouring
   columns.
-* rows that are only reduced, where they may be too few for the device and long: also steps over parts of them
-  (`passes/parts.py`), each with a variant or two.
+* rows that may be too few for the device and long: also steps over parts of them (`passes/parts.py`), each with a
+  variant or two.
 
 The choice is made here and only here.
 """
@@ -25,10 +25,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRef
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from dlcb.dialects.coord.levels import reduction_levels, row_stores
+from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
-from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, vector_facts
+from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, memory_ops, vector_facts
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
 from dlcb.dialects.shape.expr import Expr, const, mul, sym
@@ -47,6 +47,8 @@ ITEMS = 16
 MAX_ITEMS = 32
 COLUMN_ITEMS = 4
 """Row elements of a column that a thread loads at once."""
+NARROW_ITEMS = 8
+"""As many, of a part, where none has more than two bytes."""
 
 
 @dataclass(frozen=True)
@@ -178,13 +180,14 @@ def column_schedules(kernel: KernelOp, bits: Sequence[int]) -> list[ScheduleAttr
     thread = [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
     if length is not None and length <= MAX_THREAD_ROW:
         return thread
-    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in _loop_bits(kernel, bits)]
+    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in bits]
     return columns if length is not None else [thread[0], *columns]
 
 
-def _loop_bits(kernel: KernelOp, bits: Sequence[int]) -> Sequence[int]:
-    """Bits worth a variant of a long loop over the row: 64 cost little more, but where coordinates take divisions."""
-    return bits if len(kernel.row.dims) > 1 else bits[-1:]
+def _step_bits(kernel: KernelOp, column: bool, bits: Sequence[int]) -> int:
+    """Bits of a long loop over the row: 64 cost little more where it moves vectors, unless coordinates take
+    divisions."""
+    return bits[0] if column or len(kernel.row.dims) > 1 else bits[-1]
 
 
 def along_schedules(
@@ -201,23 +204,33 @@ def along_schedules(
 
 
 def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
-    """May cutting rows into parts pay, in some launch? Not where more than the results of reductions is stored."""
-    if row_stores(kernel):
-        return False
+    """May cutting rows into parts pay, in some launch?"""
+    stored = bool(row_stores(kernel))
     return any(
-        may_be_cut(use.product(kernel.outer.dims), use.product(kernel.row.dims), column) for use in uses or [UNKNOWN]
+        may_be_cut(use.product(kernel.outer.dims), use.product(kernel.row.dims), column, stored)
+        for use in uses or [UNKNOWN]
     )
 
 
 def step_schedules(kernel: KernelOp, widest: int, column: bool, bits: Sequence[int]) -> list[ScheduleAttr]:
-    """The last of each step serves all."""
-    steps = max(reduction_levels(kernel).values())
-    binding, items = ("column", COLUMN_ITEMS) if column else ("block", 0)
-    forms = dict.fromkeys([(widest, _loop_bits(kernel, bits)[0]), (1, bits[-1])])
-    found = [
-        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step) for step in range(steps) for v, i in forms
+    """The last of each step serves all. A last step that stores no whole row does little."""
+    level = reduction_levels(kernel)
+    last = max(level.values())
+    walks = last == max([level_of(op, level) for op in row_stores(kernel)], default=0)
+    binding, items = ("column", _column_items(kernel)) if column else ("block", 0)
+    little = (1, bits[-1])
+    forms = dict.fromkeys([(widest, _step_bits(kernel, column, bits)), little])
+    return [
+        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step)
+        for step in range(last + 1)
+        for v, i in (forms if step < last or walks else [little])
     ]
-    return [*found, ScheduleAttr.of(binding, BLOCK_THREADS, 1, items, "none", bits[-1], steps)]
+
+
+def _column_items(kernel: KernelOp) -> int:
+    outer = len(kernel.outer.dims)
+    along = [buffer_element(op.buffer) for op in memory_ops(kernel) if any(op.strides.dims[outer:])]
+    return NARROW_ITEMS if max(along, default=0) <= 2 else COLUMN_ITEMS
 
 
 def _row_classes(length: int | None, v: int) -> list[ScheduleAttr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
@@ -22,10 +22,15 @@ def reduction_levels(kernel: KernelOp) -> dict[SSAValue, int]:
     """How many reductions, one needing the other, each value needs."""
     level: dict[SSAValue, int] = {}
     for op in kernel.body.block.ops:
-        here = max([level.get(v, 0) for v in inputs_of(op)], default=0)
+        here = level_of(op, level)
         for result in op.results:
             level[result] = here + isinstance(op, ReduceOp)
     return level
+
+
+def level_of(op: Operation, level: Mapping[SSAValue, int]) -> int:
+    """How many reductions, one needing the other, come before the op."""
+    return max([level.get(v, 0) for v in inputs_of(op)], default=0)
 
 
 def row_stores(kernel: KernelOp) -> Sequence[StoreOp]:

@@ -40,7 +40,8 @@ class ScheduleAttr(ParametrizedAttribute):
     * `stage`: whether what is loaded in the first pass over the row stays in registers for the later ones.
     * `index`: bits of coordinates and offsets.
     * `step`, optional: the rows are cut into parts, and launches follow one another. Step i makes the i-th reduction of
-      each part and leaves it in a workspace, where later steps combine it; the last step stores the results.
+      each part and leaves it in a workspace, where later steps combine it; the last step stores the results. Whole rows
+      are stored part by part.
     """
 
     name = "dlcb.coord.schedule"

@@ -40,7 +40,9 @@ dlcb.coord.kernel @rows params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buf
 // Columns: a thread each for short ones, several for longer ones; steps over parts of long ones.
 // CHECK: dlcb.coord.kernel @columns
 // CHECK-SAME: schedules [#dlcb.coord.schedule<row = thread, threads = 128, vector = 1, items = 0, stage = none, index = 32>
+// CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32>
 // CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64>
+// CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 0>
 // CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64, step = 0>
 // CHECK-SAME: row = column, threads = 256, vector = 1, items = 4, stage = none, index = 64, step = 1>]
 dlcb.coord.kernel @columns params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
@@ -51,14 +53,55 @@ dlcb.coord.kernel @columns params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.
 
 // -----
 
-// Where a whole row is stored, it is not cut.
+// A whole row that needs the total is stored by a last step over its parts, with as many variants as the others.
 // CHECK: dlcb.coord.kernel @normalized
-// CHECK-NOT: step =
+// CHECK-SAME: items = 4, stage = none, index = 32, step = 0>
+// CHECK-SAME: items = 4, stage = none, index = 64, step = 0>
+// CHECK-SAME: items = 4, stage = none, index = 32, step = 1>
+// CHECK-SAME: items = 4, stage = none, index = 64, step = 1>]
 dlcb.coord.kernel @normalized params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
   %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
   %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
   %d = dlcb.coord.scalar "div" %v, %s : (f32, f32) -> f32
   dlcb.coord.store %d, %o at <[1, p0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// A whole row that needs no total is stored part by part in the first step; narrow items are loaded eight at once.
+// CHECK: dlcb.coord.kernel @beside
+// CHECK-SAME: items = 4, stage = none, index = 64>
+// CHECK-SAME: items = 8, stage = none, index = 32, step = 0>
+// CHECK-SAME: items = 8, stage = none, index = 64, step = 0>
+// CHECK-SAME: items = 8, stage = none, index = 64, step = 1>]
+dlcb.coord.kernel @beside params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>, %m: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f16> -> f16
+  %w = dlcb.coord.scalar "cast" %v : (f16) -> f32
+  %s = dlcb.coord.reduce "add" %w from 0.0 : f32 : f32
+  dlcb.coord.store %v, %o at <[1, p0]> : f16, !dlcb.coord.buffer<f16>
+  dlcb.coord.store %s, %m at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// A whole row is stored, but rows are not few where they are long: attention of a sequence to itself.
+// CHECK: dlcb.coord.kernel @attention
+// CHECK-NOT: step =
+dlcb.shape.system @main {
+  %s = dlcb.shape.symbol "s" size "x" 1
+  %0 = dlcb.shape.constant 12
+  %1 = dlcb.shape.mul %0, %s
+  %d0 = dlcb.shape.define "d0" = %1
+}
+dlcb.graph.func @main(%x: tensor<[12, s, s], f32> input "x") {
+  %r = dlcb.graph.launch(%x) {forms = [{kernel = @attention, when = #builtin.int<1>, bindings = {p0 = "d0", p1 = "s"}}]} : (!dlcb.graph.tensor<[12, s, s], f32>) -> !dlcb.graph.tensor<[12, s, s], f32, dense<[0, 1, 2]>>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[12, s, s], f32, dense<[0, 1, 2]>>
+}
+dlcb.coord.kernel @attention params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %s = dlcb.coord.reduce "add" %v from 0.0 : f32 : f32
+  %d = dlcb.coord.scalar "div" %v, %s : (f32, f32) -> f32
+  dlcb.coord.store %d, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
 }
 
 // -----

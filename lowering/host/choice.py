@@ -102,8 +102,8 @@ class _Form:
         self.variants = [_Variant(self, kernel) for kernel in kernels]
         step = next((v.schedule for v in self.variants if v.schedule.step is not None), None)
         self.column = (step or self.variants[0].schedule).row == "column"
-        self.steps = max([v.schedule.step or 0 for v in self.variants])
-        self.parts = const(0) if step is None else parts_of(self.rows, self.length, self.column)
+        stored = bool(int_of(space.data["stored"]))
+        self.parts = const(0) if step is None else parts_of(self.rows, self.length, self.column, stored)
 
     def dims(self, key: str) -> tuple[Dim, ...]:
         dims = self.space.data[key]
@@ -187,11 +187,14 @@ class _Variant:
         return found
 
     def _blocks(self) -> Expr:
-        """A call runs either the steps or the kernel that does all at once."""
-        form, step = self.form, self.schedule.step
-        if step is None:
-            return select(le(1, form.parts), 0, self._groups())
-        return mul(form.parts, self._groups()) if step < form.steps else select(le(1, form.parts), self._groups(), 0)
+        """A call runs either the steps or the kernel that does all at once. A step that asks how many blocks share a
+        part's number has a block a part."""
+        parts = self.form.parts
+        if self.schedule.step is None:
+            return select(le(1, parts), 0, self._groups())
+        if StringAttr(f"value {arguments.GROUPS} 1") in entries(self.kernel.attributes[INTEGERS]):
+            return mul(parts, self._groups())
+        return select(le(1, parts), self._groups(), 0)
 
     def _groups(self) -> Expr:
         """The blocks that have different outer coordinates."""

@@ -14,18 +14,22 @@ from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.dialects.cuda.builder import Operand
 from dlcb.lowering.kernels.arguments import ACROSS, LANES
+from dlcb.lowering.kernels.lanes import Lanes, at_lane
 from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan
 
 
 class ColumnRow(RowLowering):
     """A thread walks `items` items at once, each into a total of its own, then what is left one by one: loads wait for
-    nothing, no test either, and chains of additions are short."""
+    nothing, no test either, and chains of additions are short. What is stored of them waits until all are computed, for
+    a compiler moves no load before a store."""
 
     def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
         super().__init__(name, plan, schedule)
         self.chains = schedule.items
         self._meeting: dict[Attribute, list[SSAValue]] = {}
+        self._waiting: dict[ops.StoreOp, SSAValue] = {}
 
     def _place(self) -> tuple[SSAValue, SSAValue]:
         """This thread's place along its row, and the place of its row in the block."""
@@ -54,12 +58,26 @@ class ColumnRow(RowLowering):
         first = b.add(lower, self.lane())
         at = b.var(first)
         step = b.mul(across, b.constant(chains, b.idx))
+        self._waiting = {op: b.local(op.value.type, chains) for op in self.stored(number)}
         with b.for_(first, b.sub(upper, b.mul(across, b.constant(chains - 1, b.idx))), step) as start:
-            with b.for_(0, chains, 1, unroll=True) as chain:
-                self.item(b.add(start, b.mul(b.cast(chain, b.idx), across)), None, number, body, outer, chain)
+            for each in (body, self._store_waiting) if self._waiting else (body,):
+                with b.for_(0, chains, 1, unroll=True) as chain:
+                    self.item(b.add(start, b.mul(b.cast(chain, b.idx), across)), None, number, each, outer, chain)
             b.set(at, b.add(start, step))
+        self._waiting = {}
         with b.for_(b.get(at), upper, across) as k:
             self.item(k, None, number, body, outer)
+
+    def store_item(self, number: int, lanes: Lanes, chain: Operand) -> None:
+        if not self._waiting:
+            super().store_item(number, lanes, chain)
+        for op, waiting in self._waiting.items():
+            self.b.write(at_lane(lanes.get(op.value), 0), waiting, chain)
+
+    def _store_waiting(self, lanes: Lanes, _place: SSAValue | None, chain: Operand) -> None:
+        for op, waiting in self._waiting.items():
+            lanes.values[op.value] = [self.b.read(waiting, chain)]
+            lanes.store(op)
 
     def walk(self, count: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
         return self.lane(), count, self.b.number([ACROSS])

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
-from dlcb.dialects.coord.levels import inputs_of, reduction_levels
+from dlcb.dialects.coord.levels import inputs_of, level_of, reduction_levels
 from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
 from dlcb.dialects.cuda.builder import Operand
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
@@ -56,17 +56,26 @@ class RowPlan:
             if any(v in self.varying for v in s.operands) or any(d != 0 for d in s.strides.dims[row_axes:])
         ]
         self.once_stores = [s for s in stores if s not in self.row_stores]
-        self.wanted = [[r.src for r in group] for group in self.reductions]
-        """What each pass over the row is for; the last one stores."""
-        self.wanted.append([v for s in self.row_stores for v in s.operands])
+        self.storing = max([level_of(s, level) for s in self.row_stores], default=len(self.reductions))
+        """The first pass that has all that rows are stored of: a kernel with a row reads nothing that it writes."""
         self.staged = self._staged()
+
+    def stored(self, number: int, staged: bool) -> list[ops.StoreOp]:
+        """The whole rows that a pass stores. Where passes keep values, the last one does: no load waits for a store;
+        else the first one that can, and the last may have nothing to do."""
+        return self.row_stores if number == (len(self.reductions) if staged else self.storing) else []
+
+    def wanted(self, number: int, staged: bool) -> list[SSAValue]:
+        """What a pass over the row is for; the last one only stores."""
+        reduced = [r.src for group in self.reductions[number : number + 1] for r in group]
+        return [*reduced, *(v for s in self.stored(number, staged) for v in s.operands)]
 
     def invariants(self, number: int, staged: bool) -> list[SSAValue]:
         """What a pass needs at every item and is the same for all; `staged` says whether earlier passes keep values."""
         body = self.kernel.body.block
         found: dict[SSAValue, None] = {}
         seen: set[SSAValue] = set()
-        pending = list(self.wanted[number])
+        pending = self.wanted(number, staged)
         while pending:
             value = pending.pop()
             if value in seen or not isinstance(value, OpResult) or value.op.parent is not body:
@@ -82,8 +91,8 @@ class RowPlan:
         """Values kept for later passes → the pass that computes them."""
         made: dict[SSAValue, int] = {}
         kept: dict[SSAValue, int] = {}
-        for number, roots in enumerate(self.wanted):
-            pending = [v for v in roots if v in self.varying]
+        for number in range(len(self.reductions) + 1):
+            pending = [v for v in self.wanted(number, staged=True) if v in self.varying]
             seen: set[SSAValue] = set()
             while pending:
                 value = pending.pop()
@@ -144,17 +153,22 @@ class RowLowering:
 
     def store_results(self) -> None:
         with self.row_guard():
-            if self.plan.row_stores:
-                self.each_item(len(self.plan.reductions), self._store_item)
+            last = len(self.plan.reductions)
+            if self.stored(last):
+                self.each_item(last, lambda lanes, _, chain: self.store_item(last, lanes, chain))
             if self.plan.once_stores:
-                with self.b.if_(self.first_thread()):
+                with self.b.if_(self.is_first()):
                     lanes = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
                     for op in self.plan.once_stores:
                         lanes.store(op)
 
-    def _store_item(self, lanes: Lanes, _place: SSAValue | None, _chain: Operand) -> None:
-        for op in self.plan.row_stores:
+    def store_item(self, number: int, lanes: Lanes, chain: Operand) -> None:
+        """Store what a pass stores of an item."""
+        for op in self.stored(number):
             lanes.store(op)
+
+    def stored(self, number: int) -> Sequence[ops.StoreOp]:
+        return self.plan.stored(number, self.schedule.staged)
 
     def reduce_pass(self, number: int, group: Sequence[ops.ReduceOp]) -> None:
         b = self.b
@@ -167,6 +181,7 @@ class RowLowering:
                 b.write(b.call(op.function.data, b.read(total, chain), sum_), total, chain)
             if place is not None:
                 self._keep(number, lanes, place)
+            self.store_item(number, lanes, chain)
 
         with self.row_guard():
             self.each_item(number, item)
@@ -284,6 +299,10 @@ class RowLowering:
 
     def first_thread(self) -> SSAValue:
         return self.b.eq(self.lane(), self.b.constant(0, self.b.idx))
+
+    def is_first(self) -> SSAValue:
+        """Of all threads that have the row, in any block, is this the first?"""
+        return self.first_thread()
 
     @contextmanager
     def row_guard(self) -> Generator[None]:

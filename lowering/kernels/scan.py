@@ -37,7 +37,7 @@ def join(b: KernelBuilder, op: ops.ScanOp, earlier: SSAValue, later: SSAValue) -
 
 def scan_rounds(plan: RowPlan, number: int) -> list[list[ops.ScanOp]]:
     """The scans that a pass needs, in program order; each round needs results of earlier rounds only."""
-    needed = _reached(plan.wanted[number])
+    needed = _reached(plan.wanted(number, staged=False))
     round_of: dict[SSAValue, int] = {}
     rounds: list[list[ops.ScanOp]] = []
     for op in plan.kernel.body.block.ops:

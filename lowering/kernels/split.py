@@ -3,8 +3,11 @@ on each.
 
 Step i makes the i-th reduction of a part and leaves it in a workspace, one array a reduction, `workspace[part, row]`. A
 later step first combines the parts' results, in their order, whoever made them: no atomics, so equal inputs give equal
-bits. The mean is known before the second step sums squares around it, so a variance is as exact as in one kernel. The
-last step has the totals and stores the results.
+bits. The mean is known before the second step sums squares around it, so a variance is as exact as in one kernel.
+
+Whole rows are stored by the first step that has all that they need, part by part: squeeze-and-excite's in the step that
+sums. The last step has all totals and stores the results; if it has to store whole rows (a softmax), it walks the parts
+as well, and the first part's block stores the rest.
 """
 
 from __future__ import annotations
@@ -26,9 +29,11 @@ class SplitRow(RowLowering):
 
     def __init__(self, name: str, plan: RowPlan, schedule: ScheduleAttr):
         super().__init__(name, plan, schedule)
-        if plan.row_stores or schedule.step is None:
-            raise InternalError(f"kernel {name}: only reductions alone are cut into parts, in steps")
+        if schedule.step is None:
+            raise InternalError(f"kernel {name}: rows are cut into parts in steps, but the schedule has no step")
         self.step = schedule.step
+        self.walks = self.step < len(plan.reductions) or bool(self.stored(self.step))
+        """Has each part a block?"""
         made = [op for group in plan.reductions for op in group]
         self.workspace = {op: self.b.workspace(op.results[0].type) for op in made}
 
@@ -48,8 +53,9 @@ class SplitRow(RowLowering):
 
     def needed(self) -> list[ops.ReduceOp]:
         """What this step needs of earlier ones, in their order."""
-        stores = [v for s in self.plan.once_stores for v in inputs_of(s)]
-        pending = [*self.plan.wanted[self.step]] if self.step < len(self.plan.reductions) else stores
+        pending = self.plan.wanted(self.step, staged=False)
+        if self.step == len(self.plan.reductions):
+            pending += [v for s in self.plan.once_stores for v in inputs_of(s)]
         seen: set[SSAValue] = set()
         while pending:
             value = pending.pop()
@@ -74,7 +80,13 @@ class SplitRow(RowLowering):
         return self._divided()[0]
 
     def block(self) -> SSAValue:
-        return super().block() if self.step == len(self.plan.reductions) else self._divided()[1]
+        return self._divided()[1] if self.walks else super().block()
+
+    def is_first(self) -> SSAValue:
+        b = self.b
+        if not self.walks:
+            return super().is_first()
+        return b.and_(b.eq(self.part(), b.constant(0, b.idx)), super().is_first())
 
     def _divided(self) -> tuple[SSAValue, SSAValue]:
         """Part and place of this block: those of the first part come first."""

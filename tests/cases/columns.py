@@ -1,4 +1,5 @@
-"""Reductions across memory, and of few long rows: a block has several columns, or a part of a row."""
+"""Reductions across memory, and of few long rows: a block has several columns, or a part of a row; rows that are stored
+whole beside them."""
 
 from __future__ import annotations
 
@@ -167,3 +168,54 @@ def _(g: Graph) -> None:
     x, y = g.input("x", "n", "m"), g.input("y", "n")
     scaled = g.mul(x, g.reshape(y, shape=("n", 1)))
     g.give(g.mul(g.sum(x, axes=[1]), y), g.amax(scaled, axes=[1]))
+
+
+IMAGES = [(0, 3, 2, 5), (2, 0, 3, 4), (1, 1, 1, 1), (2, 5, 7, 3), (2, 21, 31, 32), (1, 67, 71, 3), (3, 23, 29, 40)]
+
+for element in ("f32", "f16", "bf16"):
+
+    @case(
+        f"silu of channels-last images, and its mean over each {element}",
+        [(given(*sizes, element=element),) for sizes in IMAGES]
+        + [(f(given(2, 29, 31, 24, element=element)),) for f in (stepped, transposed, channels_last)],
+        lambda x: (torch.nn.functional.silu(x * 2 - 1), torch.nn.functional.silu(x * 2 - 1).mean((1, 2))),
+    )
+    def _(g: Graph, element: str = element) -> None:
+        x = g.input("x", "n", "h", "w", "c", element=element)
+        y = g.silu(g.sub(g.mul(x, g.number(2.0)), g.number(1.0)))
+        g.give(y, g.mean(y, axes=[1, 2]))
+
+
+for element in ("f32", "f16"):
+
+    @case(
+        f"softmax of few long rows, and of long columns {element}",
+        [(given(*sizes, element=element),) for sizes in [(0, 5), (1, 13001), (3, 16384), (701, 32), (13001, 1)]]
+        + [(f(given(700, 23, element=element)),) for f in (stepped, transposed, expanded)],
+        lambda x: (x.softmax(0), x.softmax(1)),
+    )
+    def _(g: Graph, element: str = element) -> None:
+        x = g.input("x", "n", "m", element=element)
+        g.give(g.softmax_of(x, 0), g.softmax_of(x, 1))
+
+
+def normalized(x: Tensor, axis: int) -> tuple[Tensor, ...]:
+    double, away = x * 2, x - x.amin(axis, keepdim=True)
+    total = away.sum(axis, keepdim=True)
+    return double, away, away / total, x > x.amin(axis, keepdim=True), x.amin(axis), total
+
+
+for axis in (0, 1):
+
+    @case(
+        f"rows stored before, between and after reductions, axis {axis}",
+        [(given(n, m),) for n, m in [(1, 1), (40, 33), (997, 31), (13007, 1), (2, 13008), (3, 12301)]],
+        lambda x, axis=axis: normalized(x, axis),
+    )
+    def _(g: Graph, axis: int = axis) -> None:
+        x = g.input("x", "n", "m")
+        low = g.amin(x, axes=[axis], keep=True)
+        away = g.sub(x, low)
+        total = g.sum(away, axes=[axis], keep=True)
+        flat = g.reshape(low, shape=("nm"[1 - axis],))
+        g.give(g.mul(x, g.number(2.0)), away, g.div(away, total), g.gt(x, low), flat, total)

@@ -3,6 +3,7 @@ where that pays, and wrong without any one of their barriers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
@@ -15,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects.cuda.ops import BarrierOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
-from dlcb.dialects.shape.expr import const
-from dlcb.passes.parts import SPLIT_BLOCKS, chunk_of, groups_of, parts_of
+from dlcb.dialects.shape.expr import Expr, add, const, mul, sym
+from dlcb.passes.parts import SPLIT_BLOCKS, chunk_of, groups_of, may_be_cut, parts_of
 from dlcb.passes.stages import Stage
 from dlcb.tests.graphs import ORDER_SEEDS, Batch, Case, Graph, Inputs, check_call
 
@@ -24,9 +25,9 @@ SIZES = strategies.integers(0, 2**33)
 given = Inputs(11)
 
 
-@examples(SIZES, SIZES, strategies.booleans())
-def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bool) -> None:
-    parts, groups = (e.value for e in (parts_of(const(rows), const(length), column), groups_of(const(rows), column)))
+@examples(SIZES, SIZES, strategies.booleans(), strategies.booleans())
+def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bool, stored: bool) -> None:
+    parts, groups = parts_of(const(rows), const(length), column, stored).value, groups_of(const(rows), column).value
     assert parts is not None
     assert groups is not None
     chunk = chunk_of(const(length), const(parts)).value or 0
@@ -35,6 +36,28 @@ def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bo
         assert parts >= 2
         assert parts * groups <= SPLIT_BLOCKS
         assert parts * chunk >= length
+        assert may_be_cut(const(rows), const(length), column, stored)
+
+
+N, S, K = sym("n"), sym("s"), sym("k")
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "may"),
+    [
+        (mul(12, N, S), S, False),
+        (mul(N, S, S), mul(2, S), False),
+        (mul(12, N, S), K, True),
+        (mul(N, S), add(S, K), True),
+        (N, mul(S, K), True),
+        (mul(N, S), const(4096), False),
+        (const(255), const(12289), True),
+        (const(256), const(12289), False),
+        (const(255), const(12288), False),
+    ],
+)
+def test_rows_that_a_long_sequence_makes_many_are_never_cut(rows: Expr, length: Expr, may: bool) -> None:
+    assert may_be_cut(rows, length, column=False, stored=True) is may
 
 
 def sums(g: Graph) -> None:
@@ -79,7 +102,7 @@ def launched(build: Callable[[Graph], None], *call: Tensor) -> list[str]:
     number = batch.add(Case("", build, [call], sums).module())
     batch.rehearse(number, [call])
     names = {unit: name for name, unit in reversed(batch.names[number].items())}
-    return sorted(names[unit].partition("_sum_")[2] for unit in batch.needed)
+    return sorted(re.sub(r".*?_(?=thread|warp|column|block)", "", names[unit]) for unit in batch.needed)
 
 
 def columns(g: Graph) -> None:
@@ -90,26 +113,45 @@ def rows(g: Graph) -> None:
     g.give(g.sum(g.input("x", "n", "m"), axes=[1]))
 
 
+def softmax(g: Graph, axis: int) -> None:
+    g.give(g.softmax_of(g.input("x", "n", "m"), axis))
+
+
+def halves(g: Graph) -> None:
+    """A whole row is stored, and a result that each of its items goes into."""
+    y = g.silu(g.input("x", "n", "m", element="f16"))
+    g.give(y, g.mean(y, axes=[0]))
+
+
 @pytest.mark.parametrize(
     ("build", "sizes", "kernels"),
     [
         (columns, (16, 40), ["threadlong_v1"]),
-        (columns, (17, 40), ["column4_v1_i64"]),
-        (columns, (700, 32), ["column4_v1_i64"]),
-        (columns, (800, 32), ["column4_step0_v1_i64", "column4_step1_v1_i64"]),
-        (columns, (50, 40000), ["column4_v1_i64"]),
+        (columns, (17, 40), ["column4_v1"]),
+        (columns, (700, 32), ["column4_v1"]),
+        (columns, (800, 32), ["column4_step0_v1", "column4_step1_v1_i64"]),
+        (columns, (50, 40000), ["column4_v1"]),
         (rows, (3, 24000), ["blocklong_v4"]),
         (rows, (3, 24580), ["blocklong_step0_v4_i64", "blocklong_step1_v1_i64"]),
         (rows, (3, 24581), ["blocklong_step0_v1_i64", "blocklong_step1_v1_i64"]),
         (rows, (513, 24580), ["blocklong_v4"]),
         (columns, (0, 40), ["threadlong_v1"]),
         (columns, (40, 0), []),
+        (halves, (384, 32), ["column4_v1"]),
+        (halves, (385, 32), ["column8_step0_v1", "column8_step1_v1_i64"]),
+        (halves, (400, 8192), ["column4_v1"]),
+        (partial(softmax, axis=0), (400, 32), [f"column4_step{i}_v1" for i in range(3)]),
+        (partial(softmax, axis=1), (3, 12288), ["blocklong_v4"]),
+        (partial(softmax, axis=1), (3, 12292), [f"blocklong_step{i}_v4_i64" for i in range(3)]),
+        (partial(softmax, axis=1), (3, 12293), [f"blocklong_step{i}_v1_i64" for i in range(3)]),
+        (partial(softmax, axis=1), (256, 12292), ["blocklong_v4"]),
     ],
 )
 def test_sizes_decide_how_rows_are_walked(
     build: Callable[[Graph], None], sizes: tuple[int, int], kernels: list[str]
 ) -> None:
-    assert launched(build, torch.zeros(1).expand(sizes).contiguous()) == kernels
+    element = torch.float16 if build is halves else torch.float32
+    assert launched(build, torch.zeros(1, dtype=element).expand(sizes).contiguous()) == kernels
 
 
 def scaled(g: Graph, length: int) -> None:
@@ -126,6 +168,16 @@ def scaled_by_torch(x: Tensor) -> Tensor:
     return (away * away).sum(0) / away.sum(0)
 
 
+def mean_beside(g: Graph) -> None:
+    y = g.silu(g.input("x", 700, 33))
+    g.give(y, g.mean(y, axes=[0]))
+
+
+def mean_beside_by_torch(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = torch.nn.functional.silu(x)
+    return y, y.mean(0)
+
+
 def all_of(g: Graph) -> None:
     g.give(g.sum(g.input("x", 40000), axes=[0]))
 
@@ -133,6 +185,9 @@ def all_of(g: Graph) -> None:
 SHORT = Case("columns", partial(scaled, length=40), [(given(40, 33),)], scaled_by_torch)
 LONG = Case("columns in parts", partial(scaled, length=900), [(given(900, 33),)], scaled_by_torch)
 WHOLE = Case("a row in parts", all_of, [(given(40000),)], torch.sum)
+BESIDE = Case("columns stored in parts", mean_beside, [(given(700, 33),)], mean_beside_by_torch)
+COLUMNS = Case("softmax of columns", partial(softmax, axis=0), [(given(700, 33),)], partial(torch.softmax, dim=0))
+ROWS = Case("softmax of rows", partial(softmax, axis=1), [(given(2, 20011),)], partial(torch.softmax, dim=1))
 BREAKABLE = {
     "column4_v1": (SHORT, 4),
     "column4_step0": (LONG, 2),
@@ -140,6 +195,11 @@ BREAKABLE = {
     "column4_step2": (LONG, 2),
     "blocklong_step0": (WHOLE, 1),
     "blocklong_step1": (WHOLE, 1),
+    "mean_column4_step0": (BESIDE, 1),
+    "mean_column4_step1": (BESIDE, 1),
+    "div_column4_step2": (COLUMNS, 2),
+    "div_blocklong_step1": (ROWS, 2),
+    "div_blocklong_step2": (ROWS, 2),
 }
 """A part of kernels' names → a graph, and the barriers of the kernel."""
 BROKEN = [(kernel, n) for kernel, (_, barriers) in BREAKABLE.items() for n in range(barriers)]
