@@ -7,16 +7,18 @@ example's sizes pass every check of it: then the example goes the same way throu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate, sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.frontend.branches import attempt
 from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
-from dlcb.frontend.relax import blamed_symbols, relaxed_checks
+from dlcb.frontend.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, numbers_of, plan_sizes
 from dlcb.frontend.tracker import Check
@@ -36,14 +38,16 @@ def capture(
     known = dynamic if isinstance(dynamic, KnownDims) else KnownDims({}, {})
     fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
     search = _Search(session, fixed, named, known.must_vary, known.derived)
-    plan, run = search.find()
+    found = search.find()
+    general = found.relaxed or relaxed(session, found.plan, found.run)
+    run = general.run
     return Captured(
         name=getattr(program, "__name__", type(program).__name__),
         inputs=run.inputs,
         weights=run.weights,
         records=run.records,
         outputs=run.outputs,
-        checks=relaxed_checks(session, plan, run) + search.equalities(),
+        checks=general.checks + search.equalities(),
         pins=search.pins(),
         updates=run.updates,
         aliases=run.aliases,
@@ -54,6 +58,7 @@ def capture(
         notes=run.notes,
         memory=run.memory,
         places=run.places,
+        steering=general.steering,
     )
 
 
@@ -68,6 +73,14 @@ class _Refusal(Exception):
         super().__init__(reason)
         self.reason = reason
         self.symbols = symbols
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    plan: Plan
+    run: Run
+    relaxed: Relaxed | None = None
+    """Its checks without those that don't matter, where that was asked already."""
 
 
 class _Search:
@@ -89,8 +102,10 @@ class _Search:
         self._named = named
         self._taken = numbers_of(session.program)
         self._example_runs: dict[frozenset[str], Run] = {}
+        self._needed: set[str] = set()
+        """What checks say that the example does not pass and that matter."""
 
-    def find(self) -> tuple[Plan, Run]:
+    def find(self) -> _Found:
         while True:
             refusal = None
             for choice in self._choices():
@@ -145,7 +160,7 @@ class _Search:
         for symbol in sorted(symbols):
             self._reasons[symbol] = reason
 
-    def _pin_one(self, reason: str) -> tuple[Plan, Run] | None:
+    def _pin_one(self, reason: str) -> _Found | None:
         """A run with one more dim, or dims of one size, at the example's size."""
         groups = self._equal_groups()
         primes = [choice for choice in self._choices() if choice.spread is Spread.PRIMES]
@@ -161,11 +176,11 @@ class _Search:
             return found
         return None
 
-    def _pin_all_but_some(self, reason: str) -> tuple[Plan, Run]:
+    def _pin_all_but_some(self, reason: str) -> _Found:
         """From the example's sizes, free what can be freed: dims of one size together, else one by one."""
         pinned = frozenset(self._example)
         why = dict.fromkeys(pinned - self._reasons.keys(), reason)
-        best = self._example_plan(), self._example_sizes()
+        best = _Found(self._example_plan(), self._example_sizes())
         freed: list[frozenset[str]] = []
         for symbols in self._parts():
             if not symbols <= pinned:
@@ -195,7 +210,7 @@ class _Search:
             parts += [frozenset({name}) for name in sorted(group, key=lambda n: (n not in axes, n))]
         return list(dict.fromkeys(parts))
 
-    def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> tuple[Plan, Run]:
+    def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> _Found:
         for spread in (Spread.PRIMES, Spread.MULTIPLES):
             try:
                 return self._accepted(self._plan(pinned, Choice(groups, spread)))
@@ -203,7 +218,7 @@ class _Search:
                 continue
         return self._accepted(self._plan(pinned, Choice(groups, Spread.CONGRUENT)))
 
-    def _accepted(self, plan: Plan) -> tuple[Plan, Run]:
+    def _accepted(self, plan: Plan) -> _Found:
         """The run, if the model accepts these sizes and the example passes all checks of it."""
         try:
             run = self._session.run(plan)
@@ -213,11 +228,21 @@ class _Search:
             if isinstance(error, UnsupportedError) or plan.pinned == self._example.keys():
                 self._example_sizes()
             raise _Refusal(f"at other sizes, {_first_line(error)} ({self._session.line})") from error
-        if plan.pinned != self._example.keys():
-            broken = next(self._broken(run, plan.pinned), None)
-            if broken is not None:
-                raise _Refusal(broken.text, frozenset(blamed_symbols(broken, plan, run)))
-        return plan, run
+        broken = [] if plan.pinned == self._example.keys() else list(self._broken(run, plan.pinned))
+        if not broken:
+            return _Found(plan, run)
+        general = None if self._needed.intersection(c.text for c in broken) else relaxed(self._session, plan, run)
+        if general is not None:
+            broken = self._still_broken(general, plan.pinned, broken)
+            if not broken:
+                return _Found(plan, general.run, general)
+            self._needed |= {check.text for check in broken}
+        raise _Refusal(broken[0].text, frozenset(blamed_symbols(broken[0], plan, general.run if general else run)))
+
+    def _still_broken(self, general: Relaxed, pinned: frozenset[str], broken: list[Check]) -> list[Check]:
+        """The checks that the example does not pass, if it is led the same way through the program."""
+        there = attempt(self._session, Plan(self._example, pinned), general.steering)
+        return broken if there is None else [c for c in general.checks if not c.holds(there.traced)]
 
     def _example_plan(self) -> Plan:
         return Plan(self._example, frozenset(self._reasons))

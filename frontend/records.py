@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import torch
 
+from dlcb.frontend.steering import FREE, Steering
 from dlcb.frontend.torch_private import TreeSpec
 from dlcb.frontend.tracker import Check
 
@@ -144,6 +145,8 @@ class Captured:
     """For values that are views: the value with which their memory began."""
     places: dict[Value, Place] = field(default_factory=dict["Value", "Place"])
     """Of outputs that are tensors; of one that is not there, `memory` says where it lies."""
+    steering: Steering = FREE
+    """Leads a run at other sizes on the way that was captured."""
     keeps_layouts: bool = False
     """Refuse, by a `LayoutError`, a call whose arguments lie otherwise than the example."""
 

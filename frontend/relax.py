@@ -4,22 +4,25 @@
 line by line; if the records stay the same, its checks go. If they change, the program may still be the same where the
 answer really is the other one: an `expand` to the same size at batch 1. So where a check fails for few values of a
 size, the program runs at these values by both answers, and if the runs agree there, the check lets these values pass:
-they are the same operations, or operations that compute the same.
+they are the same operations, or operations that compute the same. For what is left, `branches.py` looks for one program
+of both ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
 from dlcb.dialects.shape.expr import Expr, eq, logical_and, logical_or, sym
-from dlcb.errors import InternalError
+from dlcb.frontend.branches import General, answers_of, attempt, generalized, unsettled
 from dlcb.frontend.equivalence import same_numbers
 from dlcb.frontend.retrace import difference, difference_at_traced_sizes
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Plan
-from dlcb.frontend.tracker import Check, Comparison
+from dlcb.frontend.steering import Steering
+from dlcb.frontend.tracker import Check
 
 _LARGEST_TRIED = 1 << 12
 _MOST_EXCEPTIONS = 3
@@ -29,21 +32,32 @@ Exceptions = Callable[[int, int], bool]
 """Is the program the same by both answers where the symbols of this traced size have this value?"""
 
 
-def relaxed_checks(session: Session, plan: Plan, run: Run) -> list[Check]:
-    """The checks of a run without those that don't matter."""
-    kept = [c for group in _by_line(run.checks) if not _same_by_other_answers(session, plan, run, group) for c in group]
-    answers = {c.comparison: c.answer for c in run.checks if c.comparison is not None}
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """A run that is the program wherever the checks hold."""
 
-    @cache
-    def same(size: int, value: int) -> bool:
-        free = {s: value for s, n in plan.values.items() if n == size and s not in plan.pinned}
-        there = Plan({**plan.values, **free}, plan.pinned)
-        one, other = _attempt(session, there, {}), _attempt(session, there, answers)
-        if one is None or other is None:
-            return False
-        return difference_at_traced_sizes(one, other) is None or same_numbers(one, other)
+    run: Run
+    checks: list[Check]
+    steering: Steering
+    """Leads to this run at any sizes."""
 
-    return [check for old in kept if (check := _with_exceptions(old, plan, run, same)) is not None]
+
+def relaxed(session: Session, plan: Plan, run: Run) -> Relaxed:
+    """The run without the checks that don't matter, or another that needs fewer."""
+    general = _without(General(run), _irrelevant(session, plan, run))
+    excepted = _with_exceptions(session, plan, general)
+    general = _without(general, [check for check in unsettled(general) if excepted.get(check) is None])
+    open_questions = [c.comparison for c in unsettled(general) if c.comparison is not None and excepted[c] is c]
+    if open_questions:
+        general = generalized(session, plan, general, open_questions)
+    checks = [excepted.get(check) or check for check in unsettled(general)]
+    steering = Steering(answers_of(general.run), general.steering.edits, general.run.sites)
+    return Relaxed(general.run, checks, steering)
+
+
+def _without(general: General, checks: Iterable[Check]) -> General:
+    settled = general.settled | {check.comparison for check in checks if check.comparison is not None}
+    return General(general.run, general.steering, settled)
 
 
 def blamed_symbols(check: Check, plan: Plan, run: Run) -> list[str]:
@@ -61,15 +75,53 @@ def _by_line(checks: Iterable[Check]) -> Iterable[list[Check]]:
     return groups.values()
 
 
+def _irrelevant(session: Session, plan: Plan, run: Run) -> list[Check]:
+    """Checks whose answers change nothing, line by line and all together."""
+    groups = [group for group in _by_line(run.checks) if _same_by_other_answers(session, plan, run, group)]
+    found = [check for group in groups for check in group]
+    if len(groups) > 1:
+        other = attempt(
+            session, plan, Steering({c.comparison: not c.answer for c in found if c.comparison is not None})
+        )
+        if other is not None and difference(run, other) is not None:
+            return []
+    return found
+
+
 def _same_by_other_answers(session: Session, plan: Plan, run: Run, group: list[Check]) -> bool:
     answers = {c.comparison: not c.answer for c in group if c.comparison is not None}
-    other = _attempt(session, plan, answers) if answers else None
+    other = attempt(session, plan, Steering(answers)) if answers else None
     if other is None or difference(run, other) is not None:
         return False
     return {c.comparison for c in other.checks} <= {c.comparison for c in run.checks}
 
 
-def _with_exceptions(check: Check, plan: Plan, run: Run, same: Exceptions) -> Check | None:
+def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Check, Check | None]:
+    """Each check with the values that pass although it fails there; None where that is all of them. Sizes pass alone
+    and all together."""
+    answers = Steering(answers_of(general.run))
+    excepted: dict[int, int] = {}
+
+    def differs(values: Mapping[int, int]) -> bool:
+        free = {s: values[n] for s, n in plan.values.items() if n in values and s not in plan.pinned}
+        there = Plan({**plan.values, **free}, plan.pinned)
+        one, other = attempt(session, there), attempt(session, there, answers)
+        if one is None or other is None:
+            return one is not None or len(values) == 1
+        return difference_at_traced_sizes(one, other) is not None and not same_numbers(one, other)
+
+    @cache
+    def same(size: int, value: int) -> bool:
+        if differs({size: value}):
+            return False
+        excepted[size] = value
+        return True
+
+    found = {check: _with_exception(check, plan, general.run, same) for check in unsettled(general)}
+    return dict(zip(found, found, strict=True)) if len(excepted) > 1 and differs(excepted) else found
+
+
+def _with_exception(check: Check, plan: Plan, run: Run, same: Exceptions) -> Check | None:
     """The check with the values that pass although it fails there; None where that is all of them."""
     if check.comparison is None:
         return check
@@ -91,12 +143,3 @@ def _failing(check: Check, size: int, run: Run) -> list[int]:
     names = [name for name in check.free if run.traced[name] == size]
     values = (v for v in range(_LARGEST_TRIED) if not check.holds({**run.traced, **dict.fromkeys(names, v)}))
     return list(islice(values, _MOST_EXCEPTIONS + 1))
-
-
-def _attempt(session: Session, plan: Plan, answers: dict[Comparison, bool]) -> Run | None:
-    try:
-        return session.run(plan, answers)
-    except InternalError:
-        raise
-    except Exception:
-        return None

@@ -14,7 +14,8 @@ from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.tracker import Ratio
 
-_IDENTITY_AT_EQUAL_SIZES = frozenset({"expand", "view", "reshape", "slice", "flatten"})
+_IDENTITY_AT_EQUAL_SIZES = frozenset({"expand", "view", "reshape", "slice", "flatten", "clone"})
+_IDENTITY_BY_ZEROS = frozenset({"pad", "roll"})
 
 
 def retrace(
@@ -23,7 +24,12 @@ def retrace(
     """Trace the program again at the sizes of other arguments: where it differs from what was captured, or None."""
     session = Session(program, read_arguments(program, args, kwargs))
     pinned = frozenset(pin.symbol for pin in captured.pins)
-    return difference(captured, session.run(Plan(session.arguments.example_sizes, pinned)))
+    plan = Plan(session.arguments.example_sizes, pinned)
+    run = session.run(plan)
+    if difference(captured, run) is None:
+        return None
+    general = session.run(plan, captured.steering)
+    return difference(captured, general) or difference_at_traced_sizes(general, run)
 
 
 def difference(one: Run | Captured, other: Run | Captured) -> str | None:
@@ -51,7 +57,7 @@ class _Canonical:
     def __init__(self, run: Run | Captured, sizes: Mapping[str, int] | None) -> None:
         self._sizes = sizes
         self._names: dict[Value, Any] = {i.value: ("input", n) for n, i in enumerate(run.inputs) if i.value is not None}
-        self._names |= {weight.value: _weight_name(weight) for weight in run.weights}
+        self._names |= {weight.value: weight_name(weight) for weight in run.weights}
         self.records: list[tuple[Record, Any]] = []
         for record in run.records:
             self._add(record)
@@ -65,13 +71,20 @@ class _Canonical:
         first = record.args[0] if record.args else None
         result = record.results[0]
         same = isinstance(first, Value) and first.shape == result.shape and first.dtype == result.dtype
-        if self._sizes is not None and same and record.op in _IDENTITY_AT_EQUAL_SIZES:
+        if record.op == "contiguous" or (self._sizes is not None and same and self._is_identity(record)):
             self._names[result] = self._key(first)
             return
         key = (record.op, self._key(record.args), [(k, self._key(v)) for k, v in sorted(record.kwargs.items())])
         for place, value in enumerate(record.results):
             self._names[value] = len(self.records), place, value.dtype, len(value.shape)
         self.records.append((record, (key, self._key(record.results))))
+
+    def _is_identity(self, record: Record) -> bool:
+        """Of an operation whose result has its operand's sizes."""
+        if record.op not in _IDENTITY_BY_ZEROS:
+            return record.op in _IDENTITY_AT_EQUAL_SIZES
+        amounts = self._key(record.args[1] if len(record.args) > 1 else record.kwargs.get("shifts"))
+        return all(amount == 0 for amount in cast(Operands, amounts)) if isinstance(amounts, tuple) else amounts == 0
 
     def _key(self, operand: Any) -> Any:
         if isinstance(operand, Value):
@@ -85,7 +98,7 @@ class _Canonical:
         return operand
 
 
-def _weight_name(weight: Weight) -> Any:
+def weight_name(weight: Weight) -> Any:
     if weight.kind != "constant":
         return weight.name
     data = weight.tensor.detach().cpu().contiguous()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,11 +23,10 @@ from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
+from dlcb.frontend.steering import FREE, Path, Site, Steering
 from dlcb.frontend.trace import Trace
 from dlcb.frontend.tracked import TrackedSize, symbol
-from dlcb.frontend.tracker import Check, Comparison, Ratio
-
-_NO_ANSWERS: Mapping[Comparison, bool] = {}
+from dlcb.frontend.tracker import Check, Ratio
 
 _one_at_a_time = threading.RLock()
 """A run replaces functions of `builtins` and `math`."""
@@ -50,6 +49,10 @@ class Run:
     notes: list[str]
     memory: dict[Value, Value]
     places: dict[Value, Place]
+    sites: dict[Site, int]
+    """The number of the value that is made at each site."""
+    replaced: dict[Site, dict[Path, Any]]
+    """The program's own operands where edits stand in place of them."""
 
 
 class Session:
@@ -67,9 +70,9 @@ class Session:
         self._named = _named_tensors(program)
         self._handlers = make_handlers()
 
-    def run(self, plan: Plan, answers: Mapping[Comparison, bool] = _NO_ANSWERS) -> Run:
-        """Run the program at the plan's sizes; `answers` to comparisons of sizes hold whatever these are."""
-        trace = Trace(self._fake_mode, self._twins, self._named, self._handlers, answers)
+    def run(self, plan: Plan, steering: Steering = FREE) -> Run:
+        """Run the program at the plan's sizes, on the way that `steering` says."""
+        trace = Trace(self._fake_mode, self._twins, self._named, self._handlers, steering)
         inputs: list[Input] = []
         leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
@@ -119,6 +122,8 @@ class Session:
             notes=trace.notes,
             memory=trace.memory.bases,
             places=_places(trace, leaves),
+            sites=trace.sites,
+            replaced=trace.replaced,
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:

@@ -7,7 +7,8 @@ functions that are treated on their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -21,8 +22,9 @@ from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
 from dlcb.frontend.sizes import primes_from
 from dlcb.frontend.source import source_line
+from dlcb.frontend.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
-from dlcb.frontend.tracker import Comparison, Tracker
+from dlcb.frontend.tracker import Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -46,11 +48,15 @@ class Trace(private.TorchFunctionMode):
         twins: dict[int, torch.Tensor],
         named: dict[int, tuple[str, str]],
         handlers: Handlers,
-        answers: Mapping[Comparison, bool],
+        steering: Steering = FREE,
     ) -> None:
         super().__init__()
         self.fake_mode = fake_mode
-        self.tracker = Tracker(answers)
+        self.tracker = Tracker(steering.answers)
+        self.sites: dict[Site, int] = {}
+        """Where the numbers of values come from."""
+        self.replaced: dict[Site, dict[Path, Any]] = {}
+        """The program's own operands where edits stand in place of them."""
         self.memory = Memory(self.emit, self.sizes)
         self.records: list[Record] = []
         self.weights: dict[int, Weight] = {}
@@ -63,7 +69,9 @@ class Trace(private.TorchFunctionMode):
         self._named = named
         self._handlers = handlers
         self._storages: dict[int, Storage] = {}
-        self._values = 0
+        self._steering = steering
+        self._made: Counter[tuple[str, str]] = Counter()
+        self._values = max(steering.ids.values(), default=0)
         self._running: list[Any] = []
         self._fresh_sizes = primes_from(_SMALLEST_FRESH_SIZE)
 
@@ -105,11 +113,23 @@ class Trace(private.TorchFunctionMode):
             )
         args = tuple(map(self.fake, args))
         kwargs = {key: self.fake(value) for key, value in kwargs.items()}
+        if self._steering.edits:
+            args, kwargs = self._edited(name, args, kwargs)
         record = self._record(name, func, args, kwargs)
         record.why_eager, record.ordered = why_eager, ordered
         result = (stand_in or func)(*args, **kwargs)
         self._bind(record, result, args)
         return result
+
+    def _edited(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        site, steering = (self.line, name, self._made[self.line, name]), self._steering
+        if site not in steering.edits:
+            return args, kwargs
+        self.dims(args[0])
+        self.replaced[site] = {p: self.operand(leaf) for p, leaf in steering.replaced(site, args, kwargs).items()}
+        return steering.edited(site, args, kwargs, self.tracker)
 
     def emit(
         self,
@@ -120,13 +140,19 @@ class Trace(private.TorchFunctionMode):
         run: Callable[..., Any] | None = None,
     ) -> Value:
         """Record an op of one result, whose traced sizes and dtype are those of a fake."""
-        value = self.new_value(like)
+        value = self.new_value(like, op)
         self.records.append(Record(op, args, kwargs, (value,), self.line, run))
         return value
 
-    def new_value(self, like: torch.Tensor) -> Value:
-        self._values += 1
-        return Value(self._values, tuple(like.shape), like.dtype, like.device, like.stride())
+    def new_value(self, like: torch.Tensor, op: str = "") -> Value:
+        """`op`: what makes it. Numbers count up; a run that follows another has its numbers at equal sites."""
+        site = (self.line, op, self._made[self.line, op])
+        self._made[self.line, op] += 1
+        number = self._steering.ids.get(site)
+        if number is None:
+            number = self._values = self._values + 1
+        self.sites[site] = number
+        return Value(number, tuple(like.shape), like.dtype, like.device, like.stride())
 
     # Operands
 
@@ -213,6 +239,10 @@ class Trace(private.TorchFunctionMode):
         return tuple(map(size_operand, self._dims(state)))
 
     def _dims(self, state: State) -> tuple[int, ...]:
+        step, parent = state.step, state.parent
+        if state.dims is None and parent is not None and step is not None and step.op == "unsqueeze" and step.args:
+            dims, place = self._dims(parent), cast(int, step.args[0]) % state.tensor.dim()
+            state.dims = (*dims[:place], 1, *dims[place:])
         if state.dims is None:
             state.dims = tuple(self._result_dim(state.value, dim, size) for dim, size in enumerate(state.tensor.shape))
         return state.dims
@@ -239,9 +269,9 @@ class Trace(private.TorchFunctionMode):
         """Keep the record of a call if it made new tensors."""
         several = cast(Operands, result) if isinstance(result, (tuple, list)) else (result,)
         tensors = [r for r in several if isinstance(r, torch.Tensor)]
-        if not tensors or (result is tensors[0] and self.memory.find(result) is not None):
+        if not tensors or (result is tensors[0] and self.memory.find(tensors[0]) is not None):
             return
-        record.results = tuple(map(self.new_value, tensors))
+        record.results = tuple([self.new_value(tensor, record.op) for tensor in tensors])
         self.records.append(record)
         parent = fakes[0] if result is tensors[0] and fakes and isinstance(fakes[0], torch.Tensor) else None
         for tensor, value in zip(tensors, record.results, strict=True):
