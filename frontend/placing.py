@@ -190,17 +190,19 @@ class _Placing:
 
     def _is_contiguous_if_it_can(self, value: Value) -> bool:
         """Is it made by an elementwise operation of dense tensors of its sizes? Torch makes the result of contiguous
-        tensors contiguous, whatever strides their dims of size 1 have; not where a number is one of its operands."""
-        record = self._made.get(value)
-        op = self._value_of(value).owner
-        if record is None or not isinstance(op, GraphOp) or op.FAMILY != "elementwise" or record.op in MAY_COPY:
-            return False
-        tensors = [v for v in record.args if isinstance(v, Value)]
-        if any(tensor.shape != value.shape or not is_dense(tensor.shape, tensor.strides) for tensor in tensors):
-            return False
-        if record.op in TAKES_NUMBERS and len(tensors) == 1 < len(record.args):
-            return self._is_contiguous_if_it_can(tensors[0])
-        return True
+        tensors contiguous, whatever strides their dims of size 1 have. Where a number is one of the operands, it asks
+        what made the tensor."""
+        while True:
+            record = self._made.get(value)
+            op = self._value_of(value).owner
+            if record is None or not isinstance(op, GraphOp) or op.FAMILY != "elementwise" or record.op in MAY_COPY:
+                return False
+            tensors = [v for v in record.args if isinstance(v, Value)]
+            if any(t.shape != value.shape or not is_dense(t.shape, t.strides) for t in tensors):
+                return False
+            if record.op not in TAKES_NUMBERS or len(tensors) != 1 or len(record.args) == 1:
+                return True
+            value = tensors[0]
 
     def _contiguous_if_it_can(self, result: SSAValue, layout: DenseLayout) -> TensorType | None:
         """All of the memory, row-major where the dims that lie in another order have size 1."""

@@ -125,6 +125,13 @@ class ElementBuilder(Sizes, ScalarBuilder):
         """Reduce over a small literal space in one thread: `body(position)` gives the element."""
 
 
+def read_rounded(b: ElementBuilder, value: SSAValue, coords: Coords, guard: Sequence[Guard] = ()) -> Any:
+    """An element as its tensor's type holds it, in the compute type: half precision that stays in a kernel is not
+    rounded, and which elements are equal, and on which side of a jump they lie, depends on that."""
+    element = type_of(value).element
+    return b.cast(b.cast(b.read(value, coords, guard), element), compute_type(element))
+
+
 class GraphOp(QuickOp, ABC):
     """Base of all tensor ops: see the module's docstring for the questions it answers."""
 

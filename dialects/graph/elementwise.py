@@ -1,7 +1,8 @@
 """Elementwise ops: result[p] = f(operands[p]), with broadcasting.
 
-Half precision is computed in f32 and rounded when it is stored or cast. Operands of one op may have different float
-types (a scalar constant keeps the precision torch computes with); they are computed in the common compute type.
+Half precision is computed in f32; it is rounded when it is stored or cast, and where a function with jumps reads it.
+Operands of one op may have different float types (a scalar constant keeps the precision torch computes with); they are
+computed in the common compute type.
 """
 
 from __future__ import annotations
@@ -13,8 +14,17 @@ from xdsl.irdl import irdl_op_definition, result_def, traits_def, var_operand_de
 from xdsl.traits import Pure
 
 from dlcb.dialects.failure import Failure
-from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Read, ShapeScope, Sizes, broadcast_coords
-from dlcb.dialects.graph.types import TensorType, dims_of, type_of
+from dlcb.dialects.graph.base import (
+    Coords,
+    ElementBuilder,
+    GraphOp,
+    Read,
+    ShapeScope,
+    Sizes,
+    broadcast_coords,
+    read_rounded,
+)
+from dlcb.dialects.graph.types import TensorType, dims_of
 from dlcb.dialects.scalar import ScalarBuilder
 from dlcb.dialects.shape.expr import Expr, broadcast, const
 from dlcb.dialects.types import is_float
@@ -50,6 +60,9 @@ class Elementwise(GraphOp):
     """result[p] = scalar(operands[p]); sizes by broadcasting."""
 
     FAMILY: ClassVar[str] = "elementwise"
+    AS_STORED: ClassVar[bool] = False
+    """Does it read half precision rounded, as the tensors hold it? A function with jumps must, and a cast: what eager
+    rounds to 3 has the floor 3, and what it rounds to infinity stays infinite in f32."""
     args = var_operand_def(TensorType)
     res = result_def(TensorType)
     traits = traits_def(Pure())
@@ -63,6 +76,12 @@ class Elementwise(GraphOp):
     def reads(self, coords: Coords, sizes: Sizes) -> list[Read]:
         result = sizes.of(self.results[0])
         return [Read(i, broadcast_coords(coords, sizes.of(v), result)) for i, v in enumerate(self.operands)]
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        if not self.AS_STORED:
+            return super().element(b, coords, result)
+        reads = self.reads(coords, b)
+        return self.scalar(b, *(read_rounded(b, self.operands[r.operand], r.coords, r.guard) for r in reads))
 
 
 class Arithmetic(Elementwise):
@@ -89,15 +108,24 @@ class Division(Arithmetic):
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         lhs, rhs = (
-            b.cast(b.read(self.operands[r.operand], r.coords), self.compute_element) for r in self.reads(coords, b)
+            b.cast(read_rounded(b, self.operands[r.operand], r.coords), self.compute_element)
+            for r in self.reads(coords, b)
         )
         if not is_float(self.compute_element):
             rhs = b.nonzero(rhs, self)
         return self.formula(b, lhs, rhs)
 
 
+class Step(Arithmetic):
+    """A function with jumps."""
+
+    AS_STORED: ClassVar[bool] = True
+
+
 class Comparison(Elementwise):
     """A truth value, compared in the common compute type of the operands."""
+
+    AS_STORED: ClassVar[bool] = True
 
     def scalar(self, b: Any, *elements: Any) -> Any:
         return getattr(b, self.name.rpartition(".")[2] + "_")(*elements)
@@ -136,7 +164,6 @@ _DIVISIONS = {
 _UNARY = {
     "neg": "-x.  Source: torch.neg.",
     "abs": "|x|.  Source: torch.abs.",
-    "sign": "-1, 0 or 1; 0 for NaN.  Source: torch.sign.",
     "exp": "e^x.  Source: torch.exp.",
     "exp2": "2^x.  Source: torch.exp2.",
     "expm1": "e^x - 1.  Source: torch.expm1.",
@@ -161,11 +188,14 @@ _UNARY = {
     "erf": "erf x.  Source: torch.erf.",
     "erfc": "1 - erf x.  Source: torch.erfc.",
     "lgamma": "ln |Γ(x)|.  Source: torch.lgamma.",
+    "not": "bitwise or logical not.  Source: torch.bitwise_not, torch.logical_not.",
+}
+_STEPS = {
+    "sign": "-1, 0 or 1; 0 for NaN.  Source: torch.sign.",
     "floor": "⌊x⌋.  Source: torch.floor.",
     "ceil": "⌈x⌉.  Source: torch.ceil.",
     "trunc": "x rounded towards zero.  Source: torch.trunc.",
     "round": "x to the nearest integer, ties to even.  Source: torch.round.",
-    "not": "bitwise or logical not.  Source: torch.bitwise_not, torch.logical_not.",
 }
 _TERNARY = {
     "fma": "a · b + c, rounded once, floats.  Source: torch.add with alpha, torch.addcmul, torch.lerp.",
@@ -183,6 +213,7 @@ SIMPLE: dict[str, type[Operation]] = {
     **{name: _simple(Arithmetic, name, doc) for name, doc in _BINARY.items()},
     **{name: _simple(Division, name, doc) for name, doc in _DIVISIONS.items()},
     **{name: _simple(Arithmetic, name, doc) for name, doc in _UNARY.items()},
+    **{name: _simple(Step, name, doc) for name, doc in _STEPS.items()},
     **{name: _simple(Arithmetic, name, doc) for name, doc in _TERNARY.items()},
     **{name: _simple(Comparison, name, doc) for name, doc in _COMPARISONS.items()},
 }
@@ -191,10 +222,11 @@ SIMPLE: dict[str, type[Operation]] = {
 
 @irdl_op_definition
 class CastOp(Elementwise):
-    """result[p] = x[p] in the result's element type; a float to a half precision is rounded here.
-    Source: torch.Tensor.to."""
+    """result[p] = x[p] in the result's element type; a float to a half precision is rounded here, and half precision
+    before it becomes another type.  Source: torch.Tensor.to."""
 
     name = "dlcb.graph.cast"
+    AS_STORED: ClassVar[bool] = True
 
     def scalar(self, b: ScalarBuilder, *elements: Any) -> Any:
         return b.cast(elements[0], self.result_element)
@@ -217,9 +249,10 @@ class IsNanOp(Elementwise):
     """result[p] = x[p] is NaN.  Source: torch.isnan."""
 
     name = "dlcb.graph.isnan"
+    AS_STORED: ClassVar[bool] = True
 
     def scalar(self, b: Any, *elements: Any) -> Any:
-        return b.isnan(b.cast(elements[0], type_of(self.operands[0]).element))
+        return b.isnan(elements[0])
 
 
 @irdl_op_definition

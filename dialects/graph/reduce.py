@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, Sizes
-from dlcb.dialects.graph.row import AlongRow, equal_or_nan, read_rounded
+from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, Sizes, read_rounded
+from dlcb.dialects.graph.row import AlongRow, equal_or_nan
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, add, const, mul

@@ -8,9 +8,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp
-from dlcb.dialects.graph.types import type_of
-from dlcb.dialects.types import compute_type, is_float
+from dlcb.dialects.graph.base import Coords, GraphOp
+from dlcb.dialects.types import is_float
 
 
 class AlongRow(GraphOp):
@@ -25,13 +24,6 @@ class AlongRow(GraphOp):
     def row_reads(self, coords: Coords, row: Coords) -> Sequence[tuple[SSAValue, Coords]]:
         """Which element of each operand the result at `coords` needs from the place `row` of its row (one coordinate
         for each axis)."""
-
-
-def read_rounded(b: ElementBuilder, value: SSAValue, coords: Coords) -> Any:
-    """An element as its tensor's type holds it, in the compute type: half precision that stays in a kernel is not
-    rounded, and which elements are equal depends on that."""
-    element = type_of(value).element
-    return b.cast(b.cast(b.read(value, coords), element), compute_type(element))
 
 
 def equal_or_nan(b: Any, x: Any, wanted: Any) -> Any:

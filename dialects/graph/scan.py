@@ -11,9 +11,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope
+from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, read_rounded
 from dlcb.dialects.graph.reduce import INFINITY, highest, lowest
-from dlcb.dialects.graph.row import AlongRow, equal_or_nan, read_rounded
+from dlcb.dialects.graph.row import AlongRow, equal_or_nan
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.types import f32, f64, i64
