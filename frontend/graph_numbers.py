@@ -1,7 +1,7 @@
 """What torch's graphs say of numbers: Python's operators on them, and sizes that are functions of others.
 
-Python has no hook for a float on the left of an int: `0.5 * n` reads the number of a tracked `n` unseen. In a graph every
-operator is a node, so there the float is made one that notices.
+Python has no hook for a float on the left of an int: `0.5 * n` reads the number of a tracked `n` unseen. In a graph
+every operator is a node, so there the float is made one that notices.
 """
 
 from __future__ import annotations

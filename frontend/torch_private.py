@@ -286,4 +286,5 @@ def through_aot_autograd(
 
     table = {op: how for op, how in torch._decomp.core_aten_decompositions().items() if not _stays(op, whole)}
     backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
-    return backend(graph, example_inputs)
+    with torch._functorch.config.patch(donated_buffer=False):  # what is donated can't go backward twice
+        return backend(graph, example_inputs)
