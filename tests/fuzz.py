@@ -11,14 +11,20 @@ import sys
 import textwrap
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
 from dlcb.frontend.api import Target
-from dlcb.tests.programs.check import Failure, failure_of
+from dlcb.runtime.compiled import CompiledModel
+from dlcb.tests.programs.check import Failure, check_calls, expected, failure_of
 from dlcb.tests.programs.draw import draw_program
 from dlcb.tests.programs.program import Program, Subject
 from dlcb.tests.programs.shrink import shrink
+from dlcb.tests.programs.unit import Unit
+
+AT_ONCE: dict[Target, int] = {"cpu": 16, "reference": 1}
+"""How many programs are tried together: those for the CPU share a translation unit."""
 
 
 def main() -> int:
@@ -32,17 +38,28 @@ def main() -> int:
     counts, seen = Counter[str](), set[str]()
     end, seed = time.monotonic() + asked.seconds, asked.seed
     while time.monotonic() < end:
-        program = draw_program(Random(seed))
-        failure = failure_of(Subject(program.text()), asked.target)
-        counts[failure.kind if failure else "right"] += 1
-        if failure is not None:
-            path = _store(program, failure, seed, asked.target, asked.out, asked.tries, seen)
-            print(f"seed {seed}: {failure.kind}: {failure.text[:300]}\n  {path or 'as one before'}", flush=True)
-        seed += 1
+        programs = [draw_program(Random(seed + number)) for number in range(AT_ONCE[asked.target])]
+        for program, failure in zip(programs, failures_of(programs, asked.target), strict=True):
+            counts[failure.kind if failure else "right"] += 1
+            if failure is not None:
+                path = _store(program, failure, seed, asked.target, asked.out, asked.tries, seen)
+                print(f"seed {seed}: {failure.kind}: {failure.text[:300]}\n  {path or 'as one before'}", flush=True)
+            seed += 1
     print(
         f"seeds {asked.seed} to {seed - 1}, target {asked.target}: " + ", ".join(f"{n} {k}" for k, n in counts.items())
     )
     return int(counts["right"] != counts.total())
+
+
+def failures_of(programs: Sequence[Program], target: Target) -> list[Failure | None]:
+    subjects = [Subject(program.text()) for program in programs]
+    if target == "reference":
+        return [failure_of(subject, target) for subject in subjects]
+    unit = Unit()
+    models = [None if expected(subject, 0) is None else unit.add(subject) for subject in subjects]
+    unit.collects = False
+    pairs = zip(subjects, models, strict=True)
+    return [check_calls(subject, m) if isinstance(m, CompiledModel) else m for subject, m in pairs]
 
 
 def _store(

@@ -76,7 +76,8 @@ def _simpler_inputs(program: Program) -> Iterator[Program]:
         simpler = [replace(given, layout="contiguous")] if given.layout != "contiguous" else []
         if given.dtype not in ("", "float32"):
             simpler.append(replace(given, dtype="float32"))
-        simpler += [Given(given.dims[1:], given.dtype, "contiguous")] if given.dtype and given.dims else []
+        for axis in range(len(given.dims)) if given.dtype else ():
+            simpler.append(Given((*given.dims[:axis], *given.dims[axis + 1 :]), given.dtype))
         for one in simpler:
             yield replace(program, inputs={**program.inputs, name: one})
 
