@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch._C import _is_any_autocast_enabled as is_any_autocast_enabled
+from torch._guards import TracingContext
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
@@ -270,6 +271,13 @@ def _stays(op: OpOverload, whole: Container[str]) -> bool:
     return name in whole or name == _ONLY_WITHOUT_GRADIENTS
 
 
+def _keep_saved_tensors() -> None:
+    """The backward graph does not reuse the memory of what was saved for it, so it can run twice."""
+    context = TracingContext.try_get()
+    if context is not None and context.fw_metadata is not None:
+        context.fw_metadata.bw_donated_idxs = []
+
+
 def through_aot_autograd(
     graph: torch.fx.GraphModule,
     example_inputs: Any,
@@ -282,9 +290,9 @@ def through_aot_autograd(
     from torch._dynamo.backends.common import aot_autograd
 
     def compile_boxed(traced: torch.fx.GraphModule, inputs: Any) -> Any:
+        _keep_saved_tensors()
         return make_boxed_func(compile_graph(traced, inputs))
 
     table = {op: how for op, how in torch._decomp.core_aten_decompositions().items() if not _stays(op, whole)}
     backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
-    with torch._functorch.config.patch(donated_buffer=False):  # what is donated can't go backward twice
-        return backend(graph, example_inputs)
+    return backend(graph, example_inputs)
