@@ -198,7 +198,11 @@ class _Phases:
         for update in self._captured.updates:
             made = self._made_by.get(update.value)
             phase = None if made is None or made in self._left else self._phase[made]
-            if phase is not None and update.target not in aliased and not self._read_later(update.target, phase, regions):
+            if (
+                phase is not None
+                and update.target not in aliased
+                and not self._read_later(update.target, phase, regions)
+            ):
                 regions[phase].updates.append(update)
                 continue
             final.append(update)
@@ -222,4 +226,3 @@ class _Phases:
             chain.insert(0, made)
             value = made.args[0]
         return chain
-

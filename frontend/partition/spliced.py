@@ -16,6 +16,8 @@ from dlcb.frontend.partition.regions import Region
 from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
 from dlcb.frontend.tracker import Check, Ratio
 from dlcb.runtime.compiled import Program
+from dlcb.runtime.overlap import first_overlap
+from dlcb.runtime.plan import extent
 
 
 class Sizes(dict[str, int]):
@@ -116,6 +118,8 @@ class SplicedProgram:
     def run(self, arguments: Sequence[Any]) -> list[Any]:
         environment = self._environment(arguments)
         self._check(environment.sizes)
+        if self._captured.updates:
+            self._check_overlaps(environment.values)
         with torch.no_grad():
             for step in self._steps:
                 step.run(environment)
@@ -153,6 +157,22 @@ class SplicedProgram:
             values[given.value] = argument
             sizes.update(zip(map(str, given.symbols), argument.shape, strict=True))
         return Environment(values, sizes)
+
+    def _check_overlaps(self, values: Mapping[Value, Tensor]) -> None:
+        """Records have value semantics: what is written must not be seen through another argument."""
+        names = {given.value: given.name for given in self._captured.inputs}
+        tensors = [value for value in values if value in names or value in self._weights]
+        spans = [
+            (t.data_ptr(), extent(t.shape, t.stride()) * t.element_size()) for t in map(values.__getitem__, tensors)
+        ]
+        updated = {update.target for update in self._captured.updates}
+        found = first_overlap([values[v] for v in tensors], spans, [v in updated for v in tensors])
+        if found is not None:
+            mine, other = (names.get(tensors[place], "a weight") for place in found)
+            raise UserError(
+                f"{self._captured.name}: {mine} is updated in place, but shares memory with {other}; pass a copy of one"
+                " of them, or parts that do not overlap"
+            )
 
     def _check(self, sizes: Mapping[str, int]) -> None:
         captured = self._captured
