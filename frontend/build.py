@@ -15,6 +15,7 @@ from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.importer import Imported
 from dlcb.frontend.records import Captured
 from dlcb.frontend.reference import ReferenceProgram
+from dlcb.frontend.tracker import USED
 from dlcb.lowering.lower import Lowered, context, lower
 from dlcb.lowering.pipeline import run
 from dlcb.lowering.text_to_cpu import compile_cpu
@@ -97,7 +98,9 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
         for given in captured.inputs:
             if pin.symbol in given.symbols:
                 key = given.name if given.kind == "int" else f"{given.name}.shape[{given.symbols.index(pin.symbol)}]"
-                if f"by {PINNED}" in found.get(key, f"by {PINNED}"):
+                if pin.reason.startswith(USED):
+                    found[key] = f"pinned to {pin.value} by {pin.reason.removeprefix(USED)}"
+                elif f"by {PINNED}" in found.get(key, f"by {PINNED}"):
                     found[key] = f"pinned to {pin.value}: {pin.reason}"
     return found
 

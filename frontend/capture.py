@@ -231,13 +231,15 @@ class _Search:
         broken = [] if plan.pinned == self._example.keys() else list(self._broken(run, plan.pinned))
         if not broken:
             return _Found(plan, run)
-        general = None if self._needed.intersection(c.text for c in broken) else relaxed(self._session, plan, run)
-        if general is not None:
-            broken = self._still_broken(general, plan.pinned, broken)
-            if not broken:
+        needed = [check for check in broken if check.comparison is None or check.text in self._needed]
+        if not needed:
+            general = relaxed(self._session, plan, run)
+            needed = self._still_broken(general, plan.pinned, broken)
+            if not needed:
                 return _Found(plan, general.run, general)
-            self._needed |= {check.text for check in broken}
-        raise _Refusal(broken[0].text, frozenset(blamed_symbols(broken[0], plan, general.run if general else run)))
+            run = general.run
+            self._needed |= {check.text for check in needed}
+        raise _Refusal(needed[0].text, frozenset(blamed_symbols(needed[0], plan, run)))
 
     def _still_broken(self, general: Relaxed, pinned: frozenset[str], broken: list[Check]) -> list[Check]:
         """The checks that the example does not pass, if it is led the same way through the program."""

@@ -10,6 +10,9 @@ from dlcb.dialects.shape.expr import Expr, const, evaluate, sub
 from dlcb.dialects.shape.requirement import REQUIREMENTS, Require
 from dlcb.frontend.source import source_line
 
+USED = "pinned by "
+"""How the text of a check begins where the program used the number itself."""
+
 Comparison = tuple[str, Expr, Expr]
 """A question the program asked: eq, lt or le, and its two sides."""
 
@@ -72,7 +75,7 @@ class Tracker:
 
     def pin(self, expr: Expr, value: int, by: str) -> None:
         """The program uses the number itself."""
-        self._add("eq", expr, const(value), f"pinned by {by} at {{}}", None)
+        self._add("eq", expr, const(value), f"{USED}{by} at {{}}", None)
 
     def value(self, expr: Expr) -> int:
         return evaluate(expr, self.traced)

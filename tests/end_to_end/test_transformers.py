@@ -31,7 +31,7 @@ FIXED = {
         "input_features.shape[1]": "pinned to 20 by convolution: modeling_whisper.py",
         "input_features.shape[2]": "pinned to 60: at other sizes, Whisper expects the mel input features to be of",
     },
-    "mamba": {"input_ids.shape[1]": "pinned to 3"},
+    "mamba": {"input_ids.shape[1]": "pinned to 3 by range() at modeling_mamba.py"},
 }
 """The input dims that the model itself fixes, and who says so."""
 
