@@ -1,8 +1,8 @@
 """Operations whose results have as many elements as some tensor has true or different ones, and reads of an element.
 
-They run in eager. In the trace their results have a size of our choice, which is a symbol like the sizes of inputs: what
-follows is compiled for every size. Numbers that a program reads from a tensor are symbols too. Python must not branch
-on either, for the trace goes one way.
+They run in eager. In the trace their results have a size of our choice, which is a symbol like the sizes of inputs:
+what follows is compiled for every size. Numbers that a program reads from a tensor are symbols too. Python must not
+branch on either, for the trace goes one way.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _unique_consecutive(trace: Trace, func: Function, args: Args, kwargs: Kwargs
 
 
 def _unique_forms(count: int) -> Function:
-    def found(x: torch.Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    def found(
+        x: torch.Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
         if dim is None:
             sizes, inverse = [count], list(x.shape)
         else:
@@ -154,7 +156,8 @@ DATA_DEPENDENT: dict[str, Handler] = {
     **dict.fromkeys(
         (
             "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
-            "is_nonzero", "nonzero_static", "_unique", "_unique2", "unique_dim", "equal", "allclose", "bincount", "__contains__", "__dlpack__",
+            "is_nonzero", "nonzero_static", "_unique", "_unique2", "unique_dim", "equal", "allclose", "bincount",
+            "__contains__", "__dlpack__",
         ),
         _refuse,
     ),

@@ -28,7 +28,11 @@ _numbers = count()
 
 
 def compile_graph(
-    graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **words: Any
+    graph: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    **words: Any,
 ) -> Callable[..., Any]:
     """The backend. `options`: `weights` ("live" or "frozen") and `graphs` (CUDA graphs on or off), as in
     `dlcb.compile`. torch's `mode` asks for what DLCB does anyway and changes nothing."""

@@ -8,7 +8,7 @@ version one more; a view whose value is of an older version is made again from i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -45,6 +45,19 @@ class Storage:
     """The value that its memory began with."""
     value: Value
     version: int = 0
+    copies: list[MaybeCopy] = field(default_factory=list["MaybeCopy"])
+    """Copies from and to this memory that are views at other sizes."""
+    stale: list[MaybeCopy] = field(default_factory=list["MaybeCopy"])
+    """Those of which the other side was written since: to read this side now tells a copy from a view."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeCopy:
+    """A reshape that copies in the trace. It is a view where dims of size 1 let it be."""
+
+    source: State
+    result: State
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +91,12 @@ class State:
 class Memory:
     """The tensors of one trace. `emit` records an op, `operand` gives the sizes of a tensor as operands of a record."""
 
-    def __init__(self, emit: Emit, sizes: Callable[[State], tuple[Any, ...]]) -> None:
+    def __init__(
+        self, emit: Emit, sizes: Callable[[State], tuple[Any, ...]], is_copy: Callable[[MaybeCopy], None]
+    ) -> None:
+        """`is_copy` requires of the sizes that what may be a view is none."""
         self._emit = emit
+        self._is_copy = is_copy
         self._sizes = sizes
         self._states: dict[int, State] = {}
         self.bases: dict[Value, Value] = {}
@@ -92,7 +109,13 @@ class Memory:
         self._states[id(state.tensor)] = state
         return state
 
+    def add_copy(self, copy: MaybeCopy) -> None:
+        for state in (copy.source, copy.result):
+            state.storage.copies.append(copy)
+
     def read(self, state: State) -> Value:
+        if state.storage.stale:
+            self.tell_apart(state.storage)
         if state.version != state.storage.version:
             state.value = self._again(state)
             state.version = state.storage.version
@@ -109,12 +132,21 @@ class Memory:
                 state.written = False
         return self.read(state)
 
+    def tell_apart(self, storage: Storage) -> None:
+        """What was copied from here, or to here, is seen not to have changed when the other side was written."""
+        for copy in storage.stale:
+            self._is_copy(copy)
+        storage.stale.clear()
+
     def write(self, state: State, value: Value, line: str) -> None:
         if state.opaque:
             raise UnsupportedError(f"writing a tensor that is read {_OTHERWISE}: {line}")
         if state.parent is None:
             state.storage.value = value
             state.storage.version += 1
+            for copy in state.storage.copies:
+                other = copy.result if copy.source.storage is state.storage else copy.source
+                other.storage.stale.append(copy)
         else:
             self.write(state.parent, self._written_back(state, state.parent, value, line), line)
         state.value = value

@@ -106,6 +106,8 @@ class Session:
         return fake
 
     def _finish(self, trace: Trace, inputs: list[Input], result: Any) -> Run:
+        for storage in trace.bases.values():
+            trace.memory.tell_apart(storage)
         leaves, out_spec = private.flatten(private.map_leaves(_plain_tuple, result))
         outputs = [self._output(trace, leaf) for leaf in leaves]
         return Run(

@@ -8,7 +8,7 @@ from typing import Any
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
 from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import TrackedInt, expr_of, number, traced
+from dlcb.frontend.tracked import expr_of, number, traced
 
 
 def _extremum(choose: Callable[..., Any], build: Callable[[Any, Any], Expr]) -> Handler:

@@ -16,7 +16,7 @@ import torch
 from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.functionalize import Memory, State, Step, Storage
+from dlcb.frontend.functionalize import MaybeCopy, Memory, State, Step, Storage
 from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
@@ -32,6 +32,9 @@ _SPECIAL_IN_PYTHON = frozenset(
     {"__len__", "split", "meshgrid", "unique", "unique_consecutive", "sym_max", "sym_min", "sym_int", "sym_float"}
 )
 """Functions written in Python that are not run again but treated as if they were C functions."""
+
+_MAYBE_VIEWS = frozenset({"reshape", "flatten", "reshape_as", "contiguous"})
+"""Operations that copy only where strides don't allow a view."""
 
 _SMALLEST_FRESH_SIZE = 1009
 """Sizes that depend on elements are larger than those of inputs."""
@@ -57,7 +60,7 @@ class Trace(private.TorchFunctionMode):
         """Where the numbers of values come from."""
         self.replaced: dict[Site, dict[Path, Any]] = {}
         """The program's own operands where edits stand in place of them."""
-        self.memory = Memory(self.emit, self.sizes)
+        self.memory = Memory(self.emit, self.sizes, self._require_copy)
         self.records: list[Record] = []
         self.weights: dict[int, Weight] = {}
         self.result_dims: dict[str, tuple[Value, int]] = {}
@@ -283,7 +286,9 @@ class Trace(private.TorchFunctionMode):
         storage = self._storages.get(key)
         if storage is None:
             storage = self._storages[key] = Storage(value, value)
-            self.memory.add(State(tensor, storage, value))
+            state = self.memory.add(State(tensor, storage, value))
+            if parent is not None and record.op in _MAYBE_VIEWS and parent.dtype == tensor.dtype:
+                self.memory.add_copy(MaybeCopy(self.state(parent), state, record.line))
             return
         self.memory.bases[value] = storage.root
         if parent is not None and private.storage_key(parent) == key:
@@ -292,6 +297,11 @@ class Trace(private.TorchFunctionMode):
             self.memory.add(State(tensor, storage, value, storage.version, state, step))
         else:
             self.memory.add(State(tensor, storage, value, storage.version, opaque=True))
+
+    def _require_copy(self, copy: MaybeCopy) -> None:
+        for size in self._dims(copy.source):
+            if type(size) is TrackedInt:
+                self.tracker.require("ne", size.expr, 1, f"a reshape copies, and one side is written, at {copy.line}")
 
     def alias(self, fake: torch.Tensor, of: torch.Tensor) -> None:
         """Another tensor object for the same tensor."""

@@ -77,6 +77,10 @@ class Tracker:
         """The program uses the number itself."""
         self._add("eq", expr, const(value), f"{USED}{by} at {{}}", None)
 
+    def require(self, kind: str, lhs: Expr, rhs: int, text: str) -> None:
+        """The trace is the program only where this holds."""
+        self._add(kind, lhs, const(rhs), text, None)
+
     def value(self, expr: Expr) -> int:
         return evaluate(expr, self.traced)
 
