@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from xdsl.context import Context
 
 from dlcb.dialects.graph.structure import FuncOp
-from dlcb.evaluator.graph import run
+from dlcb.evaluator.graph import run_program
+from dlcb.evaluator.sizes import lookup
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_captured
@@ -32,11 +33,11 @@ def simplified(program: Callable[..., Any], example: tuple[Any, ...]) -> Importe
 
 
 def evaluated(imported: Imported, args: tuple[Any, ...]) -> list[Any]:
-    func = next(op for op in imported.module.body.block.ops if isinstance(op, FuncOp))
+    func = lookup(imported.module, "main", FuncOp)
     leaves = private.flatten((args, {}))[0]
     given = {i.name: leaf for i, leaf in zip(imported.captured.inputs, leaves, strict=True)} | imported.weights
-    arrays = {n: as_array(v) if isinstance(v, Tensor) else v for n, v in given.items() if n in func.names}
-    results = run(func, arrays)
+    arrays = {n: as_array(v) if isinstance(v, Tensor) else v for n, v in given.items()}
+    results = run_program(imported.module, arrays)
     return results[len(func.returned.updated) :]
 
 
