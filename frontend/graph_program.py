@@ -118,7 +118,7 @@ class GraphProgram:
             except DlcbError as error:
                 self._refuse(error)
                 return None
-            except Exception as error:  # noqa: BLE001  whatever else is raised is a defect of DLCB or eager's own error
+            except Exception as error:
                 self._refuse(InternalError(f"{type(error).__name__}: {error}"))
                 return None
             self._variants.insert(0, variant)
@@ -242,7 +242,7 @@ def _known_dims(leaves: Sequence[Argument], places: Places, argument_places: Seq
     named: dict[str, list[str]] = {}
     fixed: dict[str, str] = {}
     for leaf, place in zip(leaves, argument_places, strict=True):
-        for symbol, name in zip(leaf.symbols, places.dims.get(place) or repeat(None)):
+        for symbol, name in zip(leaf.symbols, places.dims.get(place) or repeat(None), strict=False):
             if name is None:
                 fixed[symbol] = "torch's guards fix it"
             else:

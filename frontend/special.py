@@ -241,20 +241,9 @@ def _scalar(trace: Trace, value: float, dtype: torch.dtype | None) -> torch.Tens
 def _run_and_save_rng_state(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """Checkpoints keep the generator's state for the second run of what draws from it."""
     op, *given = args
-    device = next((fake.device for fake in map(trace.fake, given) if isinstance(fake, torch.Tensor)), torch.device("cpu"))
-    read = private.generator_state(device)
-    with private.real_tensors():
-        size = read().numel()
-    state = trace.perform(
-        "get_rng_state", read, (), {}, _RANDOMLY, ordered=True, stand_in=lambda: torch.empty(size, dtype=torch.uint8)
+    device = next(
+        (fake.device for fake in map(trace.fake, given) if isinstance(fake, torch.Tensor)), torch.device("cpu")
     )
-    return state, trace.__torch_function__(op, (), tuple(given), kwargs)
-
-
-def _run_and_save_rng_state(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-    """Checkpoints keep the generator's state for the second run of what draws from it."""
-    op, *given = args
-    device = next((fake.device for fake in map(trace.fake, given) if isinstance(fake, torch.Tensor)), torch.device("cpu"))
     read = private.generator_state(device)
     with private.real_tensors():
         size = read().numel()
@@ -352,7 +341,6 @@ def make_handlers() -> Handlers:
         "stride": _stride,
         "run_and_save_rng_state": _run_and_save_rng_state,
         "squeeze": _squeeze,
-        "run_and_save_rng_state": _run_and_save_rng_state,
         "numel": _numel,
         "nelement": _numel,
         "__len__": _len,
