@@ -8,12 +8,12 @@ example has one or two, they may be a mask, and 0 and 1 are drawn too.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from dlcb.frontend.eager import Environment, call
-from dlcb.frontend.records import Input, Value
+from dlcb.frontend.records import Input, Operands, Value
 from dlcb.frontend.run import Run
 
 _TOLERANCE = 1e-9
@@ -86,8 +86,12 @@ def _results(run: Run, arguments: list[Any]) -> list[Any]:
         return outputs + [(n, values[value]) for n, value in sorted(updates.items())]
 
 
+def _is_tuple(result: Any) -> TypeGuard[Operands]:
+    return isinstance(result, tuple)
+
+
 def _agree(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple) and isinstance(other, tuple):
+    if _is_tuple(one) and _is_tuple(other):
         return len(one) == len(other) and all(map(_agree, one, other))
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         return bool(type(one) is type(other) and one == other)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -28,7 +28,7 @@ from dlcb.frontend.graph_numbers import expression
 from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
 from dlcb.frontend.records import Captured
-from dlcb.frontend.static_sizes import free_static_sizes
+from dlcb.frontend.static_sizes import free_static_sizes, size_expr
 from dlcb.frontend.tracker import Check
 
 __all__ = [
@@ -193,7 +193,7 @@ def _dim_names(values: Sequence[Any]) -> dict[str, str]:
     ]
     if not sizes:
         return {}
-    environment: Any = sizes[0].node.shape_env
+    environment = cast(Any, sizes[0]).node.shape_env
     names: Mapping[str, str] = getattr(environment, "source_name_to_debug_name", {})
     symbols: Mapping[str, Any] = getattr(environment, "source_to_var", {})
     return {str(environment.replace(symbols[s])): name for s, name in names.items() if s in symbols}
@@ -201,7 +201,7 @@ def _dim_names(values: Sequence[Any]) -> dict[str, str]:
 
 def _ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
     """For each symbol its least and its largest value."""
-    for symbol, allowed in program.range_constraints.items():
+    for symbol, allowed in cast(Any, program).range_constraints.items():
         low, high = allowed.lower, allowed.upper
         yield str(symbol), int(low) if low.is_Integer else 0, int(high) if high.is_Integer else None
 
@@ -226,10 +226,10 @@ class _Dims:
         for leaf, value in zip(leaves, values, strict=True):
             sizes = value.shape if leaf.kind == "tensor" else [value]
             for symbol, size in zip(leaf.symbols, sizes, strict=False):
-                if isinstance(size, torch.SymInt) and not size.node.expr.is_Symbol:
-                    self._derived.append((symbol, size.node.expr))
+                if isinstance(size, torch.SymInt) and not size_expr(size).is_Symbol:
+                    self._derived.append((symbol, size_expr(size)))
                 elif isinstance(size, torch.SymInt):
-                    self._symbols[str(size.node.expr)].append(symbol)
+                    self._symbols[str(size_expr(size))].append(symbol)
                 elif leaf.kind == "tensor":
                     self.static.add(symbol)
                 else:

@@ -152,11 +152,10 @@ class _Merging:
 
     def _leaves(self, path: Path, mine: Any, theirs: Any) -> Iterator[tuple[Path, ExprLike, ExprLike]]:
         """Integers that differ. Raises `NoMerge` where something else does."""
-        if isinstance(mine, tuple) and isinstance(theirs, tuple):
-            a, b = cast(Operands, mine), cast(Operands, theirs)
-            if len(a) != len(b):
+        if _is_tuple(mine) and _is_tuple(theirs):
+            if len(mine) != len(theirs):
                 raise NoMerge
-            for place, (x, y) in enumerate(zip(a, b, strict=True)):
+            for place, (x, y) in enumerate(zip(mine, theirs, strict=True)):
                 yield from self._leaves((*path, place), x, y)
         elif isinstance(mine, Value) and isinstance(theirs, Value):
             if self._root(mine) is not self._root(self._mine[theirs]):
@@ -264,6 +263,10 @@ class _Merging:
 
 def _alike(mine: Value, theirs: Value) -> bool:
     return mine.dtype == theirs.dtype and len(mine.shape) == len(theirs.shape) and mine.device == theirs.device
+
+
+def _is_tuple(operand: Any) -> TypeGuard[Operands]:
+    return isinstance(operand, tuple)
 
 
 def _is_integer(operand: Any) -> TypeGuard[Expr | int]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
 from dlcb.frontend.python_types import STAND_INS
@@ -57,7 +57,7 @@ def _tracking_len(sized: Any) -> int:
 
 def _extremum(function: Callable[..., Any], build: Callable[..., Expr]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        items: Any = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        items = cast(Sequence[Any], args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args)
         tracked = next((item for item in items if type(item) is TrackedInt), None)
         if tracked is None or kwargs or not all(isinstance(item, int) for item in items):
             return function(*args, **kwargs)

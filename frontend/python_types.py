@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -79,7 +79,7 @@ STAND_INS: dict[str, type] = {"int": _Int, "float": _Float}
 def modules_of(program: Callable[..., Any]) -> list[ModuleType]:
     """The modules whose code the program runs and in which both names can be replaced."""
     classes = {type(m) for m in program.modules()} if isinstance(program, torch.nn.Module) else set[type]()
-    names = {name for each in classes for name in (each.__module__, each.forward.__module__)}
+    names = {name for each in classes for name in (each.__module__, cast(Any, each).forward.__module__)}
     names.add(getattr(program, "__module__", None) or "")
     found = (sys.modules.get(name) for name in names if name and name.partition(".")[0] not in _FOREIGN)
     return [module for module in found if module is not None and _replaceable(module)]

@@ -96,11 +96,12 @@ class _SymbolicRun(Interpreter):
         if leaf.kind != "tensor":
             return leaf.example
         dims = [DimDynamic.DYNAMIC if s in free else DimDynamic.STATIC for s in leaf.symbols]
-        fake = self._mode.from_tensor(leaf.example, symbolic_context=StatelessSymbolicContext(dynamic_sizes=dims))
+        context: StatelessSymbolicContext[..., Any] = StatelessSymbolicContext(dynamic_sizes=dims)
+        fake = self._mode.from_tensor(leaf.example, symbolic_context=context)
         for dim, (symbol, size) in enumerate(zip(leaf.symbols, fake.shape, strict=True)):
             if isinstance(size, torch.SymInt):
-                self._symbol_of[size.node.expr] = symbol
-                self._inputs_of[size.node.expr] = (size, (node, dim))
+                self._symbol_of[size_expr(size)] = symbol
+                self._inputs_of[size_expr(size)] = (size, (node, dim))
         return fake
 
     # The run
@@ -189,7 +190,7 @@ class _SymbolicRun(Interpreter):
         """The sizes of inputs whose product this is, each once and to the first power; nothing where it is none."""
         found: list[tuple[torch.SymInt, tuple[Node, int]]] = []
         for size in sizes:
-            for factor in size.node.expr.as_ordered_factors():
+            for factor in size_expr(size).as_ordered_factors():
                 if factor.is_Integer:
                     continue
                 if factor not in self._inputs_of:
@@ -215,7 +216,7 @@ class _SymbolicRun(Interpreter):
         self._edits.append(_Edit(self._node, index, [place for _, place in sizes]))
         whole = math.prod([size for size, _ in sizes])
         if isinstance(whole, torch.SymInt):
-            expr = str(whole.node.expr.subs({s: name for s, name in self._symbol_of.items()}))
+            expr = str(size_expr(whole).subs({s: name for s, name in self._symbol_of.items()}))
             self._found.derivations.append(f"{self._title()}: {number} is {expr}: {why}")
         return whole
 
@@ -223,7 +224,7 @@ class _SymbolicRun(Interpreter):
 
     def _note_numbers(self, value: torch.Tensor) -> None:
         """The sizes of a value, and the products of sizes that stand together."""
-        symbols = [s.node.expr.free_symbols if isinstance(s, torch.SymInt) else set[Any]() for s in value.shape]
+        symbols = [_symbols(size) for size in value.shape]
         for first in range(len(symbols) if any(symbols) else 0):
             whole, made_of = 1, set[Any]()
             for size, its in zip(value.shape[first:], symbols[first:], strict=True):
@@ -255,7 +256,7 @@ class _SymbolicRun(Interpreter):
             return
         for size in sizes:
             if isinstance(size, torch.SymInt):
-                self._pin(size.node.expr.free_symbols, f"{self._title()} cuts it at {numbers}, which may be made of it")
+                self._pin(_symbols(size), f"{self._title()} cuts it at {numbers}, which may be made of it")
 
     def _pin_windows(self, given: Mapping[str, Any]) -> None:
         """Windows are numbers by nature; one as large as the image, or a size that the image is resized to, may be made
@@ -267,9 +268,9 @@ class _SymbolicRun(Interpreter):
             if not isinstance(size, torch.SymInt):
                 continue
             if resized is not None and any(type(n) is int and n > 1 for n in resized):
-                self._pin(size.node.expr.free_symbols, f"{self._title()} makes it {resized}, which may be made of it")
+                self._pin(_symbols(size), f"{self._title()} makes it {resized}, which may be made of it")
             if window is not None and _hint(size) in private.flatten(window)[0]:
-                self._pin(size.node.expr.free_symbols, f"{self._title()}: the window {window} may be this size")
+                self._pin(_symbols(size), f"{self._title()}: the window {window} may be this size")
 
     def _pin_coincidences(self, argument: str, value: Any) -> None:
         for number in private.flatten(value)[0]:
@@ -303,8 +304,17 @@ class _SymbolicRun(Interpreter):
         return whole
 
 
+def size_expr(size: torch.SymInt) -> Any:
+    """The sympy expression that a size is; torch has no type for it."""
+    return cast(Any, size).node.expr
+
+
 def _hint(size: Any) -> int:
-    return size.node.hint if isinstance(size, torch.SymInt) else int(size)
+    return cast(Any, size).node.hint if isinstance(size, torch.SymInt) else int(size)
+
+
+def _symbols(size: Any) -> set[Any]:
+    return size_expr(size).free_symbols if isinstance(size, torch.SymInt) else set()
 
 
 def _functions(size: int) -> Iterator[float]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save_file  # pyright: ignore[reportUnknownVariableType]  # a bare PathLike
 from torch import Tensor
 
 from dlcb.errors import UserError

@@ -185,8 +185,7 @@ class DlcbOptMain(xDSLOptMain):
         name = "<stdin>" if self.args.input_file in (None, "-") else self.args.input_file
         self._parser = SpanParser(self.ctx, stream.read(), name)
         module = self._parser.parse_module(not self.args.no_implicit_module)
-        if isinstance(module, ModuleOp):
-            move(module, _folder(self.args.input_file), _folder(self.args.output_file))
+        move(module, _folder(self.args.input_file), _folder(self.args.output_file))
         return module
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:

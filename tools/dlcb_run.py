@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save_file  # pyright: ignore[reportUnknownVariableType]  # a bare PathLike
 from torch import Tensor
 
 from dlcb.benchmarks.accuracy import FACTOR, FLOOR, Verdict, judge

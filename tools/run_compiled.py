@@ -70,13 +70,14 @@ def artifact_program(path: Path, target: Target | None) -> CompiledProgram:
         model = reference()
     elif target is not None and target != model.target:
         raise UserError(f"{path}: was compiled for {model.target}, not for --target {target}")
-    return CompiledProgram(
-        model,
-        _signature(model),
-        target or model.target,
-        lambda **arguments: reference()(**arguments),
-        lambda **arguments: exact()(**arguments),
-    )
+
+    def run_reference(**arguments: Any) -> Any:
+        return reference()(**arguments)
+
+    def run_exact(**arguments: Any) -> Any:
+        return exact()(**arguments)
+
+    return CompiledProgram(model, _signature(model), target or model.target, run_reference, run_exact)
 
 
 def _kept_graph(model: CompiledModel, asked: str) -> tuple[Callable[[], CompiledModel], Callable[[], CompiledModel]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import torch
 from torch import Tensor
@@ -185,6 +185,6 @@ def _checked_sizes(program: Program) -> Iterator[tuple[_Size, int | _Size]]:
                     first, later = sorted(sizes, key=lambda s: (order[s[0]], s[1]))
                     yield later, first
                 elif len(sides) == 2 and sizes:
-                    yield sizes[0], cast(int, next(s for s in sides if isinstance(s, int)))
+                    yield sizes[0], next(s for s in sides if isinstance(s, int))
             case _:
                 pass

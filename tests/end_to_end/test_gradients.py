@@ -42,18 +42,20 @@ def train(program: Any, arguments: Sequence[Any]) -> list[Any]:
     return state
 
 
-def assert_same(got: Sequence[Any], expected: Sequence[Any], **tolerance: float) -> None:
+def assert_same(
+    got: Sequence[Any], expected: Sequence[Any], rtol: float | None = None, atol: float | None = None
+) -> None:
     assert len(got) == len(expected)
     for place, (one, other) in enumerate(zip(got, expected, strict=True)):
         if not isinstance(other, Tensor):
             assert type(one) is type(other), place
             assert one == other, place
             continue
-        torch.testing.assert_close(one, other, equal_nan=True, msg=f"result {place} differs", **tolerance)
+        torch.testing.assert_close(one, other, equal_nan=True, msg=f"result {place} differs", rtol=rtol, atol=atol)
         assert strides(one) == strides(other), place
         assert one.requires_grad == other.requires_grad, place
         if other.is_leaf:
-            assert_same([one.grad], [other.grad], **tolerance)
+            assert_same([one.grad], [other.grad], rtol, atol)
 
 
 def strides(tensor: Tensor) -> list[int]:
@@ -107,9 +109,8 @@ def test_backward_twice_and_gradients_that_add_up() -> None:
 
 
 def tiny_bert() -> nn.Module:
-    config = BertConfig(
-        vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24, num_labels=3
-    )
+    config = BertConfig(vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24)
+    config.num_labels = 3
     return BertForSequenceClassification(config)
 
 
