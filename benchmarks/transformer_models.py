@@ -62,20 +62,20 @@ def bert() -> Case:
 
 
 def distilbert() -> Case:
-    settings = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}
+    settings: dict[str, Any] = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 64}
     build = _from_config("DistilBert", vocab_size=VOCABULARY, **settings)
     return _text("distilbert", build, masked_tokens(VOCABULARY))
 
 
 def gpt2() -> Case:
-    settings = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
+    settings: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
     build = _from_config("GPT2", use_cache=False, vocab_size=VOCABULARY, **settings, **SPECIAL)
     return _text("gpt2", build, tokens(VOCABULARY))
 
 
 def mamba() -> Case:
     """Its scan is a loop in Python over the tokens, so a compile is for one length."""
-    settings = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 1, "state_size": 4}
+    settings: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 1, "state_size": 4}
     shapes = tuple((n, 3) for n in (1, 2, 3, 7, 13, 16))
     return Case("mamba", _from_config("Mamba", use_cache=False, **settings), tokens(VOCABULARY), (2, 3), shapes)
 
@@ -201,8 +201,13 @@ def gpt2_124m() -> Case:
 
 def llama_1b() -> Case:
     """The layers of a Llama of 1.1 thousand million parameters, with a small vocabulary."""
-    heads = {"num_attention_heads": 32, "num_key_value_heads": 8}
-    sizes = {"hidden_size": 2048, "num_hidden_layers": 16, "intermediate_size": 8192, "vocab_size": 8192}
+    heads: dict[str, Any] = {"num_attention_heads": 32, "num_key_value_heads": 8}
+    sizes: dict[str, Any] = {
+        "hidden_size": 2048,
+        "num_hidden_layers": 16,
+        "intermediate_size": 8192,
+        "vocab_size": 8192,
+    }
     return _real("llama_1b", _from_config("Llama", use_cache=False, **sizes, **heads), 8192, masked=False)
 
 

@@ -7,6 +7,7 @@ describes two of them. The models use none of them, so these two are declared fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -31,14 +32,13 @@ _DESCRIBED = ("nms", "qnms")
 def torchvision() -> Any:
     """The package, also where its C++ operators do not load."""
     try:
-        import torchvision.models as models
+        return import_module("torchvision.models")
     except RuntimeError:
         library = torch.library.Library("torchvision", "FRAGMENT")
         for name in _DESCRIBED:
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         _declared.append(library)
-        import torchvision.models as models
-    return models
+        return import_module("torchvision.models")
 
 
 _declared: list[torch.library.Library] = []

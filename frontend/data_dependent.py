@@ -36,19 +36,35 @@ def _long(like: torch.Tensor, *sizes: int) -> torch.Tensor:
 def _nonzero(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     count = trace.fresh_size()
     if kwargs.get("as_tuple"):
-        return where(trace, lambda x: torch.nonzero(x, as_tuple=True), args, {})
-    return sized_by_data(trace, "nonzero", func, args, kwargs, lambda x, **_: _long(x, count, x.dim()))
+        return where(trace, _places, args, {})
+
+    def stand_in(x: torch.Tensor, **_: Any) -> torch.Tensor:
+        return _long(x, count, x.dim())
+
+    return sized_by_data(trace, "nonzero", func, args, kwargs, stand_in)
+
+
+def _places(condition: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.nonzero(condition, as_tuple=True)
 
 
 def where(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """`torch.where(condition)`: one tensor of places for each dim."""
     count = trace.fresh_size()
-    return sized_by_data(trace, "where", func, args, kwargs, lambda x: tuple(_long(x, count) for _ in range(x.dim())))
+
+    def stand_in(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(_long(x, count) for _ in range(x.dim()))
+
+    return sized_by_data(trace, "where", func, args, kwargs, stand_in)
 
 
 def _masked_select(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     count = trace.fresh_size()
-    return sized_by_data(trace, "masked_select", func, args, kwargs, lambda x, _: x.new_empty(count))
+
+    def stand_in(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return x.new_empty(count)
+
+    return sized_by_data(trace, "masked_select", func, args, kwargs, stand_in)
 
 
 def _unique(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
@@ -106,10 +122,11 @@ def put_where(trace: Trace, view: torch.Tensor, indices: tuple[torch.Tensor | No
         result[tuple(_without_covered(indices))] = value
         return result
 
+    def stand_in(view: torch.Tensor, *_: Any) -> torch.Tensor:
+        return view.clone()
+
     why = "how many elements are written depends on elements"
-    return trace.perform(
-        "index_put", put, (view, indices, value), {}, why_eager=why, stand_in=lambda view, *_: view.clone()
-    )
+    return trace.perform("index_put", put, (view, indices, value), {}, why_eager=why, stand_in=stand_in)
 
 
 def _without_covered(indices: tuple[torch.Tensor | None, ...]) -> list[Any]:
@@ -128,10 +145,11 @@ def _item(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if source.dtype.is_floating_point or source.dtype.is_complex or source.dtype == torch.bool or source.numel() != 1:
         _refuse(trace, func, args, kwargs)
     why = "Python reads an element of a tensor: the host waits for the device"
-    read = trace.perform(
-        "item", _read, (source,), {}, why_eager=why, stand_in=lambda x: torch.empty((), dtype=x.dtype, device=x.device)
-    )
-    return trace.element(read)
+    return trace.element(trace.perform("item", _read, (source,), {}, why_eager=why, stand_in=_scalar_like))
+
+
+def _scalar_like(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty((), dtype=x.dtype, device=x.device)
 
 
 def _read(source: torch.Tensor) -> torch.Tensor:

@@ -34,7 +34,7 @@ def overload_handler(func: Any, named: Callable[[str], Handler]) -> Handler:
     schema = private.schema_of(func)
     name = aten_name(schema.name)
     own = OVERLOADS.get(func.__name__) or OVERLOADS.get(name)
-    if own is None and schema.written - {"out"} and not (name.endswith("_") and schema.written == {"self"}):
+    if own is None and schema.written - {"out"} and not (name.endswith("_") and schema.written == frozenset({"self"})):
         return _refusing(f"{name}: {{}}: writes into its arguments {', '.join(sorted(schema.written))}")
     inner = own or named(name)
     called = private.without_out(func) if "out" in schema.written else func
@@ -159,7 +159,7 @@ def _batch_norm(
     if not training:
         name, function = "_native_batch_norm_legit_no_training", aten._native_batch_norm_legit_no_training.default
         return trace.perform(name, function, (*scale, mean, variance, momentum, eps), {})
-    name, function = "_native_batch_norm_legit_functional", aten._native_batch_norm_legit_functional.default
+    name, function = private.functional_batch_norm()
     *results, new_mean, new_variance = trace.perform(name, function, (*scale, mean, variance, True, momentum, eps), {})
     trace.assign(trace.fake(mean), new_mean)
     trace.assign(trace.fake(variance), new_variance)

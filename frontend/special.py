@@ -81,8 +81,9 @@ def _squeeze(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     dims: Any = pinned(args[1] if len(args) > 1 else kwargs.get("dim"), "a dimension")
     expected = func(source, *([] if dims is None else [dims]))
     sizes = trace.dims(source)
-    axes = range(len(sizes))
-    asked = axes if dims is None or not sizes else [axes[d] for d in (dims if isinstance(dims, tuple) else [dims])]
+    axes = list(range(len(sizes)))
+    listed = cast(Operands, dims) if isinstance(dims, tuple) else (dims,)
+    asked = axes if dims is None or not sizes else [axes[d] for d in listed]
     gone = sorted((axis for axis in asked if sizes[axis] == 1), reverse=True)
     if expected.dim() == len(sizes) - len(gone):
         return trace.perform("squeeze", func, (source,) if dims is None else (source, dims), {})
@@ -284,8 +285,8 @@ def _batch_norm(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any
     if not _updates_statistics(args, kwargs):
         return trace.perform("batch_norm", func, args, kwargs)
     mean, variance = args[3], args[4]
-    function = torch.ops.aten._native_batch_norm_legit_functional.default
-    result, _, _, new_mean, new_variance = trace.perform("_native_batch_norm_legit_functional", function, args[:8], {})
+    name, function = private.functional_batch_norm()
+    result, _, _, new_mean, new_variance = trace.perform(name, function, args[:8], {})
     trace.assign(trace.fake(mean), new_mean)
     trace.assign(trace.fake(variance), new_variance)
     return result

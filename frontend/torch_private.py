@@ -235,9 +235,8 @@ def example_of(node: torch.fx.Node) -> Any:
 
 def symbolic_name(size: Any) -> str | None:
     """What torch's compiler calls a size; None where it knows the number."""
-    if not isinstance(size, torch.SymInt) or size.node.expr.is_number:
-        return None
-    return str(size.node.expr)
+    expr: Any = size.node.expr if isinstance(size, torch.SymInt) else None
+    return None if expr is None or expr.is_number else str(expr)
 
 
 def compound_sizes(sizes: Iterable[Any]) -> dict[str, Any]:
@@ -249,6 +248,11 @@ def compound_sizes(sizes: Iterable[Any]) -> dict[str, Any]:
 def generator_state(device: torch.device) -> Callable[[], torch.Tensor]:
     """What reads the state of the default generator of a kind of device."""
     return torch.get_rng_state if device.type == "cpu" else getattr(torch, device.type).get_rng_state
+
+
+def functional_batch_norm() -> tuple[str, Callable[..., Any]]:
+    """Batch norm in training that returns its running statistics, by its ATen name."""
+    return "_native_batch_norm_legit_functional", torch.ops.aten._native_batch_norm_legit_functional.default
 
 
 def is_static_input(node: torch.fx.Node) -> bool:
@@ -286,13 +290,14 @@ def through_aot_autograd(
 ) -> Callable[..., Any]:
     """Dynamo's graph as AOTAutograd's ATen graphs, forward and backward, each compiled. ATen operations of the names
     `whole` stay as they are."""
-    from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.aot_autograd import make_boxed_func  # pyright: ignore[reportPrivateImportUsage]
 
     def compile_boxed(traced: torch.fx.GraphModule, inputs: Any) -> Any:
         _keep_saved_tensors()
         return make_boxed_func(compile_graph(traced, inputs))
 
-    table = {op: how for op, how in torch._decomp.core_aten_decompositions().items() if not _stays(op, whole)}
+    every: dict[Any, Any] = torch._decomp.core_aten_decompositions()
+    table = {op: how for op, how in every.items() if not _stays(op, whole)}
     backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
     return backend(graph, example_inputs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
@@ -82,7 +82,8 @@ class Renaming:
             if isinstance(attribute, DimsAttr):
                 op.properties[name] = self._attribute(attribute)
             elif isinstance(op, ReturnOp) and isinstance(attribute, ArrayAttr):
-                op.properties[name] = ArrayAttr(map(self._lies, entries(attribute)))
+                listed = cast("ArrayAttr[Attribute]", attribute)
+                op.properties[name] = ArrayAttr(map(self._lies, entries(listed)))
 
     def _lies(self, attribute: Attribute) -> Attribute:
         """What a return says of where a result lies."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dlcb.errors import ELEMENT_ERRORS, InternalError, UserError
 from dlcb.runtime.plan import Launch
@@ -68,5 +68,5 @@ class CpuKernels:
         check, value, size = read()[:3]
         if check > len(step.failures):
             return InternalError(f"{step.kernel}: check {check - 1} failed, the program knows {len(step.failures)}")
-        kind, text = step.failures[check - 1]
+        kind, text = cast("tuple[str, str]", step.failures[check - 1])
         return ELEMENT_ERRORS[kind](fill(text, (value, size)))

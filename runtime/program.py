@@ -62,7 +62,9 @@ def compile_program(program: Program) -> PlanFunction:
     namespace: dict[str, Any] = {
         "__builtins__": {},
         "rows": rows,
-        "failures": {n: tuple(map(tuple, row[3])) for n, row in enumerate(rows) if row[0] == "launch"},
+        "failures": {
+            n: tuple((kind, text) for kind, text in row[3]) for n, row in enumerate(rows) if row[0] == "launch"
+        },
         "fail": fail,
         "no_variant": no_variant,
         "magic": magic,

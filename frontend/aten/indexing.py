@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, SSAValue
@@ -178,7 +178,7 @@ def scatter(
 
 
 def _as_row(i: Builder, value: Any) -> Any:
-    return i.reshape(value, (1,)) if isinstance(value, SSAValue) else value
+    return i.reshape(cast(SSAValue, value), (1,)) if isinstance(value, SSAValue) else value
 
 
 @TABLE.handles("take")

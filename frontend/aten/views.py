@@ -82,7 +82,7 @@ def squeeze(i: Builder, self: SSAValue, dim: Any = None) -> SSAValue:
 def _enter_at_least(rank: int) -> None:
     @TABLE.handles(f"atleast_{rank}d")
     def at_least(i: Builder, self: Any) -> SSAValue:
-        if not isinstance(self, SSAValue):
+        if isinstance(self, tuple):
             i.unsupported("several tensors at once")
         sizes = i.sizes(self)
         if len(sizes) >= rank:

@@ -42,10 +42,16 @@ def compiled(program: Callable[..., Any], example: Any, name: str = "program", *
     return model
 
 
+def module_of(model: CompiledModel) -> CompiledModule:
+    """What runs the model's calls, if it is wholly native."""
+    assert isinstance(model.module, CompiledModule)
+    return model.module
+
+
 def hostile(model: CompiledModel, seed: int, guard: bool = True) -> None:
     """From here on: blocks and threads in another order, all memory poisoned, buffers that end where no byte may be
     touched."""
-    module = model.module
+    module = module_of(model)
     model.module = CompiledModule(
         model._artifact.programs["main"],  # pyright: ignore[reportPrivateUsage]
         CpuKernels(compile_cpu(model.cuda_text), seed),
@@ -142,8 +148,9 @@ def sharing(arguments: Any, results: Any) -> list[Any]:
 
 def plan_of(model: CompiledModel, inputs: Any) -> CallPlan:
     """What a call with these arguments does: its memory, launches and library calls."""
-    program = model.module.program
-    arguments = CallerArguments(program, model.module.device)
+    module = module_of(model)
+    program = module.program
+    arguments = CallerArguments(program, module.device)
     weights = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
     flat = [leaf for leaf in private.flatten(inputs)[0] if isinstance(leaf, (Tensor, int))]
     facts = arguments.facts(flat, [16] * len(weights), weights)

@@ -524,7 +524,8 @@ for x_, axis_, size_, step_, gap_ in (
 ):
     numbers_ = {"axis": axis_, "size": size_, "step": step_, "dilation": gap_}
     windows_ = lambda x, a=axis_, k=size_, s=step_, d=gap_: x.unfold(a, d * (k - 1) + 1, s)[..., ::d]  # noqa: E731
-    sample("unfold", [x_], windows_, note=str(numbers_), **{name: IntAttr(n) for name, n in numbers_.items()})
+    attributes_: dict[str, Any] = {name: IntAttr(n) for name, n in numbers_.items()}
+    sample("unfold", [x_], windows_, note=str(numbers_), **attributes_)
 refused(
     "unfold", [given("f32", 3)], (5, 3),
     axis=IntAttr(0), size=IntAttr(3), step=IntAttr(1), dilation=IntAttr(2),
@@ -540,7 +541,8 @@ for x_, offset_, first_, second_ in (
 ):
     numbers_ = {"offset": offset_, "first": first_, "second": second_}
     along_ = lambda x, o=offset_, a=first_, b=second_: torch.diagonal(x, o, a, b)  # noqa: E731
-    sample("diagonal", [x_], along_, note=str(numbers_), **{name: IntAttr(n) for name, n in numbers_.items()})
+    places_: dict[str, Any] = {name: IntAttr(n) for name, n in numbers_.items()}
+    sample("diagonal", [x_], along_, note=str(numbers_), **places_)
 
 for inputs_, axis_ in (
     ([given("f32", 2, 3), given("f32", 4, 3)], 0),
@@ -837,10 +839,11 @@ for inputs_, witness_, attributes_ in (
     convolution([given("f32", 2, 4, 6), given("f32", 4, 3, 3), given("f32", 6)], (2,), (1,), (1,), 2, True, (0,)),
 ):
     sample("convolution", inputs_, witness_, note="transposed" if "transposed" in attributes_ else "", **attributes_)
-ONES = convolution([], (1, 1), (0, 0), (1, 1))[2]
+ONES: dict[str, Any] = convolution([], (1, 1), (0, 0), (1, 1))[2]
+GROUPS: dict[str, Any] = ONES | {"groups": IntAttr(0)}
 sample(
     "convolution", [given("f32", 2, N, 6, 5), given("f32", ("o", 14), 1, 3, 2)],
-    lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **ONES | {"groups": IntAttr(0)},
+    lambda x, w: F.conv2d(x, w, groups=x.shape[1]), note="as many groups as channels", **GROUPS,
 )  # fmt: skip
 
 

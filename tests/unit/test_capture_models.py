@@ -58,7 +58,7 @@ def agrees(captured: Captured, program: Callable[..., Any], args: tuple[Any, ...
 
 
 def free(captured: Captured) -> set[str]:
-    return {s for i in captured.inputs for s in i.symbols} - {p.symbol for p in captured.pins}
+    return {str(s) for i in captured.inputs for s in i.symbols} - {p.symbol for p in captured.pins}
 
 
 def test_a_resnet_varies_in_batch_and_image_size() -> None:

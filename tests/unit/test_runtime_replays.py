@@ -127,6 +127,7 @@ def test_threads_on_streams_of_their_own_do_not_meet(
     model = dlcb.compile(net, (torch.randn(2, 3, 9, 7),), weights=weights, target="cpu")
     machines = replayed(model)
     streams = threading.local()
+    assert isinstance(model.module, CompiledModule)
     monkeypatch.setattr(model.module._place, "stream", lambda: streams.handle)
     wrong: list[Any] = []
 
