@@ -49,7 +49,7 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
             "numbers": dims_attr(tuple(kernel.reached)),
             "aligned": ArrayAttr(map(IntAttr, facts.aligned)),
             "divisible": dims_attr(facts.divisible),
-            "stored": IntAttr(bool(row_stores(kernel))),
+            "stored": IntAttr(int(bool(row_stores(kernel)))),
         }
     )
     lowered: list[CudaKernelOp] = []

@@ -1,6 +1,7 @@
 """What all tests share: the profile of hypothesis, the mark `gpu`, and how kernels of the cpu target are run."""
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("DLCB_CPU_OPTIMIZATION", "0")  # the tests' time is mostly that of the C++ compiler
 settings.register_profile("dlcb", deadline=None, derandomize=True, database=None)
 settings.load_profile("dlcb")
 
