@@ -242,7 +242,7 @@ def _classes(x: Tensor, target: Tensor, weight: Tensor) -> Any:
 def _distances(x: Tensor, y: Tensor) -> Any:
     z = y.sigmoid().detach()
     losses = F.mse_loss(x, y), F.l1_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y, reduction="sum")
-    logits = F.binary_cross_entropy_with_logits(x, z), F.binary_cross_entropy(x.sigmoid(), z), F.kl_div(x, z)
+    logits = F.binary_cross_entropy_with_logits(x, z), F.binary_cross_entropy(x.sigmoid(), z), F.kl_div(x, z, reduction="batchmean")
     return *losses, *logits, F.cosine_similarity(x, y).mean()
 
 
