@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate
+from dlcb.frontend.equivalence import same_numbers
 from dlcb.frontend.inputs import read_arguments
 from dlcb.frontend.records import Captured, Operands, Record, Value, Weight
 from dlcb.frontend.run import Run, Session
@@ -29,7 +30,11 @@ def retrace(
     if difference(captured, run) is None:
         return None
     general = session.run(plan, captured.steering)
-    return difference(captured, general) or difference_at_traced_sizes(general, run)
+    found = difference(captured, general)
+    if found is not None:
+        return found
+    found = difference_at_traced_sizes(general, run)
+    return None if found is None or same_numbers(general, run) else found
 
 
 def difference(one: Run | Captured, other: Run | Captured) -> str | None:
