@@ -242,8 +242,9 @@ def _classes(x: Tensor, target: Tensor, weight: Tensor) -> Any:
 def _distances(x: Tensor, y: Tensor) -> Any:
     z = y.sigmoid().detach()
     losses = F.mse_loss(x, y), F.l1_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y, reduction="sum")
-    logits = F.binary_cross_entropy_with_logits(x, z), F.binary_cross_entropy(x.sigmoid(), z), F.kl_div(x, z, reduction="batchmean")
-    return *losses, *logits, F.cosine_similarity(x, y).mean()
+    logits = F.binary_cross_entropy_with_logits(x, z), F.binary_cross_entropy(x.sigmoid(), z)
+    divergence = F.kl_div(x, z, reduction="batchmean")
+    return *losses, *logits, divergence, F.cosine_similarity(x, y).mean()
 
 
 case("classes", lambda: [(leaf(n, 5), whole(5, n), plain(5).abs()) for n in (4, 7, 3)], _classes)
