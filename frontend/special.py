@@ -82,8 +82,8 @@ def _squeeze(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     expected = func(source, *([] if dims is None else [dims]))
     sizes = trace.dims(source)
     axes = list(range(len(sizes)))
-    listed = cast(Operands, dims) if isinstance(dims, (tuple, list)) else (dims,)
-    asked = axes if dims is None or not sizes else [axes[d] for d in listed]
+    listed: Any = dims if isinstance(dims, (tuple, list)) else (dims,)
+    asked: list[int] = axes if dims is None or not sizes else [axes[d] for d in listed]
     gone = sorted((axis for axis in asked if sizes[axis] == 1), reverse=True)
     if expected.dim() == len(sizes) - len(gone):
         return trace.perform("squeeze", func, (source,) if dims is None else (source, dims), {})

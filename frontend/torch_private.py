@@ -235,8 +235,10 @@ def example_of(node: torch.fx.Node) -> Any:
 
 def symbolic_name(size: Any) -> str | None:
     """What torch's compiler calls a size; None where it knows the number."""
-    expr: Any = size.node.expr if isinstance(size, torch.SymInt) else None
-    return None if expr is None or expr.is_number else str(expr)
+    if not isinstance(size, torch.SymInt):
+        return None
+    expr = cast(Any, size).node.expr
+    return None if expr.is_number else str(expr)
 
 
 def compound_sizes(sizes: Iterable[Any]) -> dict[str, Any]:
@@ -297,7 +299,7 @@ def through_aot_autograd(
         _keep_saved_tensors()
         return make_boxed_func(compile_graph(traced, inputs))
 
-    every: dict[Any, Any] = torch._decomp.core_aten_decompositions()
+    every = cast("dict[Any, Any]", cast(Any, torch._decomp).core_aten_decompositions())
     table = {op: how for op, how in every.items() if not _stays(op, whole)}
     backend = aot_autograd(fw_compiler=compile_boxed, decompositions=table, keep_inference_input_mutations=True)
     return backend(graph, example_inputs)

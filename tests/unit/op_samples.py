@@ -541,8 +541,8 @@ for x_, offset_, first_, second_ in (
 ):
     numbers_ = {"offset": offset_, "first": first_, "second": second_}
     along_ = lambda x, o=offset_, a=first_, b=second_: torch.diagonal(x, o, a, b)  # noqa: E731
-    places_: dict[str, Any] = {name: IntAttr(n) for name, n in numbers_.items()}
-    sample("diagonal", [x_], along_, note=str(numbers_), **places_)
+    diagonal_: dict[str, Any] = {name: IntAttr(n) for name, n in numbers_.items()}
+    sample("diagonal", [x_], along_, note=str(numbers_), **diagonal_)
 
 for inputs_, axis_ in (
     ([given("f32", 2, 3), given("f32", 4, 3)], 0),
