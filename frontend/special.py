@@ -82,7 +82,7 @@ def _squeeze(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     expected = func(source, *([] if dims is None else [dims]))
     sizes = trace.dims(source)
     axes = list(range(len(sizes)))
-    listed: Any = dims if isinstance(dims, (tuple, list)) else (dims,)
+    listed: Any = dims if type(dims) in (tuple, list) else (dims,)
     asked: list[int] = axes if dims is None or not sizes else [axes[d] for d in listed]
     gone = sorted((axis for axis in asked if sizes[axis] == 1), reverse=True)
     if expected.dim() == len(sizes) - len(gone):
