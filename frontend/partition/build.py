@@ -55,7 +55,11 @@ def _build_spliced(captured: Captured, survey: Survey, name: str, options: Optio
     for number, one in enumerate(built):
         artifact.kernels += one.artifact.kernels
         artifact.ir |= {f"{stage}_{number}": text for stage, text in one.artifact.ir.items()}
-    return Built(artifact, spliced, _report(captured, survey, parts, built))
+    report = _report(captured, survey, parts, built)
+    for given in captured.inputs:
+        if given.kind == "tensor":
+            given.example = None  # the program lives on with what was captured; the first call's tensors need not
+    return Built(artifact, spliced, report)
 
 
 def _results_of(captured: Captured) -> list[Result]:
