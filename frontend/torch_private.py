@@ -263,9 +263,12 @@ def is_static_input(node: torch.fx.Node) -> bool:
 
 
 def is_for_aot(node: torch.fx.Node) -> bool:
-    """Whether a node of Dynamo's graph holds graphs of its own, or changes the dtypes that others compute in."""
+    """Whether a node of Dynamo's graph holds graphs of its own, transforms what follows (`vmap`, `jvp`), or changes the
+    dtypes that others compute in."""
     target = node.target
-    return isinstance(target, torch._ops.HigherOrderOperator) or getattr(target, "__name__", "") == "_enter_autocast"
+    if isinstance(target, torch._ops.HigherOrderOperator) or getattr(target, "__name__", "") == "_enter_autocast":
+        return True
+    return (getattr(target, "__module__", None) or "").startswith(("torch._functorch", "torch._C._functorch"))
 
 
 _ONLY_WITHOUT_GRADIENTS = "_scaled_dot_product_flash_attention_for_cpu"
