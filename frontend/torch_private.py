@@ -29,6 +29,7 @@ __all__ = [
     "function_named",
     "is_any_autocast_enabled",
     "is_getter",
+    "is_inside_transform",
     "is_overload",
     "is_packet",
     "is_python_function",
@@ -260,6 +261,11 @@ def functional_batch_norm() -> tuple[str, Callable[..., Any]]:
 def is_static_input(node: torch.fx.Node) -> bool:
     """Whether an input of Dynamo's graph is a parameter or buffer."""
     return "_dynamo_static_input_type" in (node.meta.get("tensor_dict") or {})
+
+
+def is_inside_transform() -> bool:
+    """Whether tensors are those of `torch.func.vmap`, `grad` and the like at the moment."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def is_for_aot(node: torch.fx.Node) -> bool:

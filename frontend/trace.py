@@ -114,6 +114,11 @@ class Trace(private.TorchFunctionMode):
             raise UnsupportedError(
                 f"{name}: autocast is active ({self.line}); DLCB compiles the dtypes that the program states"
             )
+        if private.is_inside_transform():
+            raise UnsupportedError(
+                f"{name}: inside vmap, grad or another transform of torch.func ({self.line});"
+                ' torch.compile(backend="dlcb") writes these out and compiles the result'
+            )
         args = tuple(map(self.fake, args))
         kwargs = {key: self.fake(value) for key, value in kwargs.items()}
         if self._steering.edits:

@@ -219,6 +219,18 @@ def test_without_gradients_the_graph_is_captured_directly() -> None:
     assert all(graph.through_aot for graph in graphs)
 
 
+def test_transforms_of_torch_func_are_written_out() -> None:
+    vmapped = lambda x, y: torch.func.vmap(lambda a, b: (a * b).sum() + a.amax())(x, y)  # noqa: E731
+    tangent = lambda x: torch.func.jvp(torch.sin, (x,), (torch.ones_like(x),))[1]  # noqa: E731
+    gradient = torch.func.grad(lambda x: (x**3).sum())
+    for program, number in ((vmapped, 2), (tangent, 1), (gradient, 1)):
+        graphs = agree(program, *([rand(n, 4) for _ in range(number)] for n in (3, 2, 17)))
+        graphs.assert_native()
+        assert all(graph.through_aot for graph in graphs)
+    with pytest.raises(dlcb.UnsupportedError, match=r"inside vmap, grad .*test_dynamo.py:\d+.*backend=\"dlcb\""):
+        dlcb.compile(vmapped, (rand(3, 4), rand(3, 4)))
+
+
 def test_errors_are_those_of_eager() -> None:
     compiled = torch.compile(lambda x, y: (x @ y).relu() + 1, backend="dlcb", dynamic=True)
     compiled(rand(3, 4), rand(4, 5))
