@@ -10,6 +10,9 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("DLCB_CPU_OPTIMIZATION", "0")  # the tests' time is mostly that of the C++ compiler
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # A thread of torch's that waits for work spins: with two workers on two cores they slow each other down tenfold.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("dlcb", deadline=None, derandomize=True, database=None)
 settings.load_profile("dlcb")
 
