@@ -39,13 +39,13 @@ class Backend:
         self.program: GraphProgram | None = None
         self.called_at = self.handed_on_at = 0.0
 
-    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def __call__(self, graph: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         self.called_at = time.perf_counter()
         if self.through_aot:
             return private.through_aot_autograd(graph, inputs, lambda traced, _: self._keep(traced), TABLE)
         return self._keep(graph)
 
-    def _keep(self, graph: torch.fx.GraphModule) -> GraphProgram:
+    def _keep(self, graph: Any) -> GraphProgram:
         assert self.program is None, "a model with graph breaks can't be measured so"
         self.handed_on_at = time.perf_counter()
         self.program = GraphProgram(graph, "graph", GraphOptions(), self.through_aot)
