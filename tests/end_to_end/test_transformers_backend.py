@@ -1,4 +1,4 @@
-"""Models of test_transformers.py through `torch.compile(backend="dlcb", dynamic=True)`."""
+"""The models of test_transformers.py through `torch.compile(backend="dlcb", dynamic=True)`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import torch
 
 from dlcb.benchmarks.case import Shape
 from dlcb.benchmarks.zoo import SMALL
-from dlcb.frontend import dynamo
 from dlcb.tests.end_to_end.shapes import Judge
+from dlcb.tests.end_to_end.test_transformers import FIXED
+from dlcb.tests.end_to_end.through_dynamo import Graphs
 
-MODELS = (
-    "distilbert", "llama", "mistral", "t5_encoder", "t5_decoder", "vit", "swin", "convnext", "mobilenet_v2", "regnet",
-    "whisper_encoder", "mamba",
-)  # fmt: skip
 SHAPES: dict[str, tuple[Shape, ...]] = {
     "swin": ((3, 40, 56), (5, 56, 72), (4, 40, 88), (7, 24, 40), (2, 72, 24), (3, 40, 40)),
     "mobilenet_v2": ((3, 40, 56), (4, 104, 56), (7, 40, 88), (2, 104, 88), (5, 40, 120), (3, 33, 47)),
@@ -25,10 +22,10 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
 pytestmark = pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", FIXED)
 def test_a_model_is_right_at_every_shape_and_wholly_native(name: str) -> None:
     torch.compiler.reset()
-    known = dynamo.programs()[-1:]
+    graphs = Graphs()
     case = SMALL[name]()
     network = case.build()
     model: Any = torch.compile(network, backend="dlcb", dynamic=True)
@@ -39,10 +36,4 @@ def test_a_model_is_right_at_every_shape_and_wholly_native(name: str) -> None:
         torch.manual_seed(number)
         with torch.no_grad():
             judge.check(case.inputs(shape, torch.float32))
-    programs = dynamo.programs()
-    made = programs[programs.index(known[0]) + 1 :] if known else programs
-    assert made
-    for program in made:
-        assert not program.refusals, program.explain()
-        assert program.reports, program.explain()
-        assert not any(report.eager for report in program.reports), program.explain()
+    graphs.assert_native()
