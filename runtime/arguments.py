@@ -24,8 +24,9 @@ Reader = Callable[[Sequence[Any]], tuple[Key, Addresses]]
 class CallerArguments:
     """The arguments of a program that its caller passes: inputs and integers, in their order, without the weights.
 
-    A *key* holds everything about the arguments that plans and checks depend on: sizes, strides, dtype, device and
-    alignment of tensors, the values of integers. So what was checked once for a key holds for every call with it.
+    A *key* holds everything that plans and checks depend on and calls may differ in: sizes, strides and alignment of
+    tensors, the values of integers. So what was checked once for a key holds for every call with it. What no call may
+    differ in (dtype, device, a negation that waits) the reader looks at every time.
     """
 
     def __init__(self, program: Program, device: torch.device) -> None:
@@ -39,7 +40,7 @@ class CallerArguments:
         self._strides = exact_strides if _shows_arguments(program) else normal_strides
         self.read: Reader = self._reader()
         """The key of a call, strides as they are, and the tensors' addresses (0 for an integer). A UserError for
-        arguments of the wrong number or kind; not for all wrong ones: a new key has to be checked."""
+        arguments of the wrong number, kind, dtype or device; not for all wrong ones: a new key has to be checked."""
 
     @property
     def numbers(self) -> list[int]:
@@ -49,13 +50,12 @@ class CallerArguments:
     def normal_key(self, arguments: Sequence[Any]) -> Key:
         """The key that all calls have of which a plan can't tell the difference: strides are normal, unless the caller
         gets to see them."""
-        key: list[Any] = []
+        key: list[Any] = [tuple(alignment_of(value) for value in arguments if isinstance(value, Tensor))]
         for value, (_, argument) in zip(arguments, self._expected, strict=True):
             if argument.kind == "int":
                 key.append(value)
             else:
-                strides = self._strides(value.shape, value.stride())
-                key += (value.shape, strides, value.dtype, value.device, alignment_of(value))
+                key += (value.shape, self._strides(value.shape, value.stride()))
         return tuple(key)
 
     def check(self, arguments: Sequence[Any]) -> None:
@@ -112,27 +112,53 @@ class CallerArguments:
         torch.autograd.graph.increment_version([t for t in updated if not t.is_inference()])
 
     def _reader(self) -> Reader:
-        """Straight-line code over the arguments; only their numbers are written into it."""
+        """Straight-line code over the arguments; only their numbers are written into it. In the key, a tensor's strides
+        are True where they follow from its sizes, and alignments are 0 where every address is a multiple of 16."""
         names = "".join(f"a{n}, " for n in range(len(self._expected)))
-        lines = ["def read(arguments):", "  try:", f"    {names or '()'} = arguments"]
-        key: list[str] = []
-        for n, (_, argument) in enumerate(self._expected):
-            if argument.kind == "int":
-                lines.append(f"    if type(a{n}) is not int: check(arguments)")
-                key.append(f"a{n}")
+        tensors = [n for n, (_, argument) in enumerate(self._expected) if argument.kind != "int"]
+        on_device = "a{n}.is_cpu" if self._device.type == "cpu" else "a{n}.device == device"
+        strides = "a{n}.stride()" if self._strides is exact_strides else "a{n}.is_contiguous() or a{n}.stride()"
+        wrong: list[str] = []
+        key = ["0"]
+        if tensors:
+            aligned = "".join(f"alignments[p{n} & 15], " for n in tensors)
+            key = [f"({' | '.join(f'p{n}' for n in tensors)}) & 15 and ({aligned})"]
+        for n in range(len(self._expected)):
+            if n in tensors:
+                wrong.append(f"a{n}.dtype is not dtypes{n} or not {on_device.format(n=n)} or a{n}.is_neg()")
+                key += [f"a{n}.shape", strides.format(n=n)]
             else:
-                lines.append(f"    p{n} = a{n}.data_ptr()")
-                key.append(f"a{n}.shape, a{n}.stride(), a{n}.dtype, a{n}.device, alignments[p{n} & 15]")
-        addresses = "".join("0, " if a.kind == "int" else f"p{n}, " for n, (_, a) in enumerate(self._expected))
-        lines += [
+                wrong.append(f"type(a{n}) is not int")
+                key.append(f"a{n}")
+        addresses = "".join(f"p{n}, " if n in tensors else "0, " for n in range(len(self._expected)))
+        lines = [
+            "def read(arguments):",
+            "  try:",
+            f"    {names or '()'} = arguments",
+            *(f"    p{n} = a{n}.data_ptr()" for n in tensors),
+            f"    if {' or '.join(wrong) or False}: check(arguments)",
+            f"    if not ({' and '.join(f'p{n}' for n in tensors) or True}): check_memory(arguments)",
             f"    return ({''.join(part + ', ' for part in key)}), ({addresses})",
             "  except (AttributeError, TypeError, ValueError, RuntimeError):",
             "    check(arguments)",
             "    raise",
         ]
-        namespace: dict[str, Any] = {"check": self.check, "alignments": ALIGNMENTS}
+        namespace: dict[str, Any] = {
+            "alignments": ALIGNMENTS,
+            "check": self.check,
+            "check_memory": self._check_memory,
+            "device": self._device,
+            **{f"dtypes{n}": DTYPES[self._expected[n][1].dtype] for n in tensors},
+        }
         exec(compile("\n".join(lines), f"<arguments of {self._name}>", "exec"), namespace)
         return namespace["read"]
+
+    def _check_memory(self, arguments: Sequence[Any]) -> None:
+        """Only a tensor without elements may be at address 0."""
+        self.check(arguments)
+        for value, (_, argument) in zip(arguments, self._expected, strict=True):
+            if isinstance(value, Tensor) and not value.data_ptr() and value.numel():
+                self._fail(f"{argument.name} has no memory ({_kind(value)}), expected a tensor with elements")
 
     def _check_tensor(self, argument: Argument, value: Any) -> None:
         if not isinstance(value, Tensor):
@@ -147,6 +173,8 @@ class CallerArguments:
             self._fail(f"{argument.name} has dtype {value.dtype}, expected {DTYPES[argument.dtype]}")
         if value.device != self._device:
             self._fail(f"{argument.name} is on {value.device}, expected {self._device}")
+        if value.is_neg():
+            self._fail(f"{argument.name} is a negated view of other memory, expected a plain tensor: resolve_neg()")
 
     def _label(self, number: int) -> str:
         return self._expected[number][1].name
@@ -171,13 +199,14 @@ def _shows_arguments(program: Program) -> bool:
 
 def normal_strides(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """The strides, where a dimension of size 1 gets the stride it would have in a contiguous tensor: the one given
-    means nothing."""
+    means nothing. So do all of a tensor without elements."""
     normal = list(strides)
+    is_empty = 0 in sizes
     step = 1
     for dim in range(len(normal) - 1, -1, -1):
-        if sizes[dim] == 1:
+        if is_empty or sizes[dim] == 1:
             normal[dim] = step
-        step = normal[dim] * sizes[dim]
+        step = normal[dim] * max(sizes[dim], 1)
     return tuple(normal)
 
 

@@ -96,6 +96,19 @@ class Session:
         self, key: Key, addresses: Addresses, arguments: Sequence[Value], observer: StepObserver | None = None
     ) -> list[Value]:
         """One call; key and addresses as the arguments' reader gives them. One with an observer uses no graph."""
+        entry = self.checked(key, addresses, arguments)
+        may_replay = entry.may_record and entry.runs and observer is None
+        results = self._replayed(entry, addresses, arguments) if may_replay else None
+        if results is None:
+            entry.runs += 1
+            values = self._values(arguments, self._weights.current(self._stream, observer))
+            results = entry.call.run(values, observer=observer)
+        if self._arguments.has_updates:
+            self._arguments.mark_updated(arguments)
+        return results
+
+    def checked(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> _Entry:
+        """What is known of calls with this key. All that is checked in a call is checked here; nothing is launched."""
         weights = self._weights
         weights.locate()
         if weights.alignment_version != self._alignment_version:
@@ -106,15 +119,7 @@ class Session:
         if self._arguments.has_updates and addresses != entry.checked:
             self._arguments.check_updates(arguments, addresses, entry.lengths)
             entry.checked = addresses
-        may_replay = entry.may_record and entry.runs and observer is None
-        results = self._replayed(entry, addresses, arguments) if may_replay else None
-        if results is None:
-            entry.runs += 1
-            values = self._values(arguments, weights.current(self._stream, observer))
-            results = entry.call.run(values, observer=observer)
-        if self._arguments.has_updates:
-            self._arguments.mark_updated(arguments)
-        return results
+        return entry
 
     def _forget(self) -> None:
         """Start anew: plans depend on the alignments of the weights."""

@@ -142,6 +142,8 @@ def test_a_failed_check_names_the_program_and_the_values_and_launches_nothing(ke
         ((torch.ones(2), 1.0), r"scaled: k must be an int, got float 1.0"),
         ((torch.ones(2), True), r"scaled: k must be an int, got bool True"),
         ((torch.ones(2).to_sparse(), 1), r"scaled: x has layout torch.sparse_coo"),
+        ((torch.tensor([1j, 2j]).conj().imag, 1), r"scaled: x is a negated view of other memory"),
+        ((torch._efficientzerotensor(2), 1), r"scaled: x has no memory \(Tensor\)"),  # pyright: ignore
     ],
 )
 def test_a_wrong_argument_is_named_with_both_values(kernels: CpuKernels, arguments: Any, text: str) -> None:
