@@ -206,7 +206,7 @@ def _witnesses(plan: Plan, run: Run) -> Iterator[Plan]:
     nice = divisible(plan, run)
     yield plan
     yield nice
-    free = sorted({size for name, size in plan.values.items() if name not in plan.pinned})
+    free = sorted({size for name, size in plan.values.items() if name not in plan.kept})
     for shift in (1, 2, 3):
         yield _shifted(plan, nice, lambda place, shift=shift: shift if place % 2 else 0, free)
         yield _shifted(plan, nice, lambda place, shift=shift: 0 if place % 2 else -shift, free)
@@ -217,18 +217,18 @@ def _witnesses(plan: Plan, run: Run) -> Iterator[Plan]:
 def _shifted(plan: Plan, nice: Plan, shift: Callable[[int], int], free: list[int]) -> Plan:
     places = dict(zip(free, count()))
     values = {
-        name: nice.values[name] + (0 if name in plan.pinned else shift(places[size]))
+        name: nice.values[name] + (0 if name in plan.kept else shift(places[size]))
         for name, size in plan.values.items()
     }
-    return Plan(values, plan.pinned)
+    return Plan(values, plan.pinned, plan.held)
 
 
 def _resized(plan: Plan, size_of: Callable[[int], int]) -> Plan:
     """Other sizes, equal ones for equal ones, for all that are not pinned."""
-    free = sorted({size for name, size in plan.values.items() if name not in plan.pinned})
+    free = sorted({size for name, size in plan.values.items() if name not in plan.kept})
     sizes = {size: size_of(size) for size in free}
-    values = {name: size if name in plan.pinned else sizes[size] for name, size in plan.values.items()}
-    return Plan(values, plan.pinned)
+    values = {name: size if name in plan.kept else sizes[size] for name, size in plan.values.items()}
+    return Plan(values, plan.pinned, plan.held)
 
 
 def _is_right(session: Session, plan: Plan, found: General, before: General) -> bool:

@@ -7,7 +7,7 @@ example's sizes pass every check of it: then the example goes the same way throu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,8 +19,10 @@ from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
 from dlcb.frontend.relax import Relaxed, blamed_symbols, relaxed
+from dlcb.frontend.retrace import difference
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, numbers_of, plan_sizes
+from dlcb.frontend.steering import FREE
 from dlcb.frontend.tracker import Check
 
 
@@ -66,6 +68,10 @@ _MANY_TRIES = 24
 """Runs that a search for one dim to pin may take; where there are more dims, all are pinned and freed part by part."""
 
 
+_FEW_TRIES = 8
+"""Sizes that are tried for a dim that may be broadcast."""
+
+
 class _Refusal(Exception):
     """The model does not accept these sizes, or the example goes another way. `symbols`: those to blame, if known."""
 
@@ -102,24 +108,32 @@ class _Search:
         self._named = named
         self._taken = numbers_of(session.program)
         self._example_runs: dict[frozenset[str], Run] = {}
+        self._refused: set[str] = set()
+        """What is pinned because the program refuses it, and not because the user said so."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
 
     def find(self) -> _Found:
         while True:
-            refusal = None
-            for choice in self._choices():
-                try:
-                    return self._accepted(self._plan(self._reasons, choice))
-                except _Refusal as error:
-                    refusal = error if refusal is None or error.symbols else refusal
-            assert refusal is not None
-            if refusal.symbols:
-                self._pin(refusal.symbols, refusal.reason)
-            elif self._must_vary and (found := self._pin_one(refusal.reason)) is not None:
+            found, refusal = self._first_accepted(self._choices())
+            if found is None and not refusal.symbols:
+                found = self._held(refusal.reason)
+            if found is not None:
                 return found
-            else:
-                return self._pin_all_but_some(refusal.reason)
+            if not refusal.symbols:
+                pinned = self._pin_one(refusal.reason) if self._must_vary else None
+                return self._with_held(pinned or self._pin_all_but_some(refusal.reason))
+            self._pin(refusal.symbols, refusal.reason)
+
+    def _first_accepted(self, choices: Iterable[Choice]) -> tuple[_Found | None, _Refusal]:
+        """The first run that is accepted, or why none is: by the last reason that blames a size, if any does."""
+        refusal = _Refusal("")
+        for choice in choices:
+            try:
+                return self._accepted(self._plan(self._reasons, choice)), refusal
+            except _Refusal as error:
+                refusal = error if error.symbols or not refusal.reason else refusal
+        return None, refusal
 
     def _choices(self) -> list[Choice]:
         together = tuple(frozenset(group) for group in self._named.values())
@@ -142,7 +156,7 @@ class _Search:
     def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
         plan = plan_sizes(self._example, pinned, choice, self._taken)
         derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
-        return Plan({**plan.values, **derived}, plan.pinned) if derived else plan
+        return Plan({**plan.values, **derived}, plan.pinned, plan.held) if derived else plan
 
     def _equal_groups(self, by_axis: bool = False) -> list[frozenset[str]]:
         """Symbols that are not pinned, by the example's size; with `by_axis`, only those at the same axis together."""
@@ -157,8 +171,59 @@ class _Search:
                 raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {reason}")
             if varying:
                 symbols = symbols.union(group)
+        self._refused |= symbols
         for symbol in sorted(symbols):
             self._reasons[symbol] = reason
+
+    # Dims that broadcast
+
+    def _held(self, reason: str) -> _Found | None:
+        """A run with the dims of size 1 as they are, of which those that can't vary are pinned."""
+        axes = self._session.arguments.axes
+        ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes and n not in self._reasons)
+        choices = [replace(choice, held=ones) for choice in self._choices()] if ones else []
+        found, _ = self._first_accepted(choices)
+        return None if found is None else self._with_held(found, reason)
+
+    def _with_held(self, found: _Found, reason: str = "") -> _Found:
+        """The run with those dims free that the program takes at another size too, when all else stays."""
+        plan = found.plan
+        candidates = plan.held | {n for n in self._refused & plan.pinned if self._may_broadcast(n)}
+        if not candidates:
+            return found
+        try:
+            freed = self._accepted(Plan(plan.values, plan.pinned - candidates, candidates))
+            varying = frozenset(n for n in candidates if self._varies(n, freed))
+            if varying < candidates:
+                freed = self._accepted(Plan(plan.values, plan.pinned | (candidates - varying), varying))
+        except _Refusal:
+            return found
+        for name in candidates:
+            self._reasons.pop(name, None) if name in varying else self._reasons.setdefault(name, reason)
+        return freed
+
+    def _may_broadcast(self, symbol: str) -> bool:
+        """A dim of size 1, or one beside another tensor's."""
+        arguments = self._session.arguments
+        several = sum(leaf.kind == "tensor" for leaf in arguments.leaves) > 1
+        return symbol in arguments.axes and (several or self._example[symbol] == 1)
+
+    def _varies(self, symbol: str, found: _Found) -> bool:
+        """Is it the same program with another size in that place, or in all those of its axis that are held?"""
+        plan, axes = found.plan, self._session.arguments.axes_from_the_right
+        beside = {plan.values[n] for n, axis in axes.items() if axis == axes[symbol]}
+        together = {n for n in plan.held if axes[n] == axes[symbol]}
+        steering = FREE if found.relaxed is None else found.relaxed.steering
+        values = dict.fromkeys([*sorted(beside), 1, *sorted(self._taken)])
+        for value in [v for v in values if v != plan.values[symbol]][:_FEW_TRIES]:
+            for symbols in ({symbol}, together):
+                there = Plan({**plan.values, **dict.fromkeys(symbols, value)}, plan.pinned, plan.held)
+                run = attempt(self._session, there, steering)
+                if run is not None and difference(found.run, run) is None:
+                    return True
+        return False
+
+    # Pins
 
     def _pin_one(self, reason: str) -> _Found | None:
         """A run with one more dim, or dims of one size, at the example's size."""

@@ -65,6 +65,12 @@ class Arguments:
         """Which dim of its tensor a symbol is the size of."""
         return {s: axis for leaf in self.leaves if leaf.kind == "tensor" for axis, s in enumerate(leaf.symbols)}
 
+    @property
+    def axes_from_the_right(self) -> dict[str, int]:
+        """The same counted from the last dim, as sizes broadcast: -1, -2, …"""
+        tensors = [leaf.symbols for leaf in self.leaves if leaf.kind == "tensor"]
+        return {s: axis - len(symbols) for symbols in tensors for axis, s in enumerate(symbols)}
+
     def text_of(self, symbol: str) -> str:
         """`x.shape[0]` for the symbol of a size."""
         for leaf in self.leaves:

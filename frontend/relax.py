@@ -104,7 +104,7 @@ def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Che
 
     def differs(values: Mapping[int, int]) -> bool:
         free = {s: values[n] for s, n in plan.values.items() if n in values and s not in plan.pinned}
-        there = Plan({**plan.values, **free}, plan.pinned)
+        there = Plan({**plan.values, **free}, plan.pinned, plan.held)
         one, other = attempt(session, there), attempt(session, there, answers)
         if one is None or other is None:
             return one is not None or len(values) == 1

@@ -3,7 +3,7 @@
 Sizes of the trace are primes, pairwise different, at least 2, in the order of the example's sizes, and no number that
 the model itself has: so no relation between sizes holds by accident. Where the model refuses them, dims that are equal
 in the example share a size, or sizes are multiples of the example's, or differ from it by multiples of a power of two;
-where it still refuses, single dims keep the example's size.
+where it still refuses, single dims keep the example's size: those that broadcast stay free, the others are pinned.
 """
 
 from __future__ import annotations
@@ -45,6 +45,13 @@ class Plan:
 
     values: Mapping[str, int]
     pinned: frozenset[str]
+    held: frozenset[str] = frozenset()
+    """Symbols that have the example's value in every trace, and are free all the same: they are broadcast."""
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The symbols that have the example's value."""
+        return self.pinned | self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,15 @@ class Choice:
     groups: tuple[frozenset[str], ...] = ()
     """Symbols that share a size."""
     spread: Spread = Spread.PRIMES
+    held: frozenset[str] = frozenset()
+    """Symbols that keep the example's size, and are free."""
 
 
 def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice, taken: set[int]) -> Plan:
     """Fresh sizes for all symbols that are not pinned."""
-    kept = frozenset(pinned)
+    pins = frozenset(pinned)
+    held = choice.held - pins
+    kept = pins | held
     used = taken | {example[name] for name in kept}
     values = {name: example[name] for name in kept}
     group_of = {name: group for group in choice.groups for name in group}
@@ -71,7 +82,7 @@ def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice
             start = prime + 1
             used.add(size)
             values |= dict.fromkeys(group_of.get(name, {name}) - kept, size)
-    return Plan(values, kept)
+    return Plan(values, pins, held)
 
 
 def primes_from(start: int) -> Iterator[int]:

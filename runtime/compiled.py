@@ -339,12 +339,16 @@ def parameter_names(program: Callable[..., Any], args: Sequence[Any], kwargs: Ma
     """The names of the parameters that these arguments go to, in order."""
     forward = program.forward if isinstance(program, torch.nn.Module) else program
     try:
-        bound = inspect.signature(forward).bind(*args, **kwargs)
+        signature = inspect.signature(forward)
+    except ValueError:  # a function of C has none
+        return [*(f"arg_{number}" for number in range(len(args))), *kwargs]
+    try:
+        bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise UserError(f"the example inputs do not fit the program: {error}") from None
     names: list[str] = []
     for name, value in bound.arguments.items():
-        kind = inspect.signature(forward).parameters[name].kind
+        kind = signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_POSITIONAL:
             names += [f"{name}{i}" for i in range(len(value))]
         elif kind is inspect.Parameter.VAR_KEYWORD:
