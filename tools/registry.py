@@ -17,6 +17,7 @@ from dlcb.lowering.pipeline import STAGES
 _OTHER_PASSES: Final = {
     "dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass",
     "dlcb-shape-solve": "dlcb.passes.shape_solve:ShapeSolve",
+    "dlcb-specialize": "dlcb.passes.specialize:SpecializePass",
 }
 """Passes that are no stage: name → `module:Class`."""
 
