@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -54,7 +54,7 @@ class CompiledModule:
         self._target = Target(self.device, kernels, allocator or Allocator())
         self._arguments = CallerArguments(self.program, self.device)
         self._plan_function = compile_program(self.program)
-        self._bound = dict(weights)
+        self._bound = weights
         self._mode: Mode = mode
         self._graphs = graphs and self.device.type == "cuda"
         self._limits = limits or Limits()
@@ -102,6 +102,13 @@ class CompiledModule:
             self._frozen.refresh(self._place.stream())
             self._place.synchronize()
 
+    def frozen_weights(self) -> Mapping[str, Tensor]:
+        """With frozen weights: what this module reads, by name, derived weights too. Another module that is bound to
+        it reads the same memory, and what this module's last refresh left when it refreshes itself."""
+        if self._frozen is None:
+            raise UserError(f"{self.name}: frozen_weights() is for weights='frozen'; live weights are the parameters")
+        return _FrozenWeights(self)
+
     def _run_here(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
         stream = self._place.stream()
         session = self._sessions.get(stream)
@@ -136,6 +143,12 @@ class CompiledModule:
         self._place.synchronize()
         return self._frozen
 
+    def _held_weights(self) -> Mapping[str, Tensor]:
+        """The frozen weights as they are; the first time, they are derived."""
+        assert self._frozen is not None
+        with self._place.entered(), self._lock:
+            return self._frozen.held or self._frozen_weights(self._place.stream()).held
+
     def _new_weights(self) -> Weights:
         return Weights(self._bound, self.program, self._derive, self._target, self._mode)
 
@@ -144,6 +157,20 @@ class CompiledModule:
             for program in programs:
                 for kernel in sorted(program.kernels()):
                     self._target.kernels.function(kernel)
+
+
+class _FrozenWeights(Mapping[str, Tensor]):
+    def __init__(self, module: CompiledModule) -> None:
+        self._module = module
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._module._held_weights()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._module._held_weights())
+
+    def __len__(self) -> int:
+        return len(self._module._held_weights())
 
 
 def _with_index(device: torch.device) -> torch.device:

@@ -46,8 +46,8 @@ class Weights:
         sources = [a for a in self._wanted if a.name not in derived]
         sources += [a for a in (derive.arguments if derive else ()) if a.kind == "weight" and a not in sources]
         self._program = main.name
-        self._bound = {a.name: self._find(bound, a) for a in sources}
-        self._sources = dict(self._bound)
+        self._bound = bound
+        self._sources = {a.name: self._find(bound, a) for a in sources}
         """The bound tensors; frozen ones by another name, which holds their memory until the next refresh."""
         self._source_list = list(self._sources.values())
         self._declared = sources
@@ -60,6 +60,8 @@ class Weights:
         self._source_alignments: tuple[int, ...] = ()
         self.tensors: tuple[Tensor, ...] = ()
         """In the order of main's weight arguments, as `current` made them."""
+        self.held: Mapping[str, Tensor] = {}
+        """By name: those, and all that they are derived from."""
         self._tensors_version = 0
         self.alignments: tuple[int, ...] = ()
         self.version = 0
@@ -85,7 +87,7 @@ class Weights:
         self._derive(stream)
 
     def _hold(self) -> None:
-        self._sources.update((name, tensor.detach()) for name, tensor in self._bound.items())
+        self._sources.update((a.name, self._find(self._bound, a).detach()) for a in self._declared)
         self._source_list = list(self._sources.values())
         self._look()
 
@@ -118,6 +120,7 @@ class Weights:
         for argument in self._wanted:
             check_weight(self._program, argument, tensors[argument.name], self._device)
         self.tensors = tuple(tensors[a.name] for a in self._wanted)
+        self.held = tensors
         self._tensors_version = self.version
 
     def _check_sources(self) -> None:
