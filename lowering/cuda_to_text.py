@@ -22,6 +22,8 @@ from dlcb.lowering import c_spelling
 
 _DEVICE = Path(__file__).parent / "device"
 _INDENT = "  "
+_KERNEL = "DLCB_KERNEL("
+"""How the text of each kernel begins; it stands nowhere else."""
 _RESERVED = frozenset(
     "alignas alignof and asm auto bool break case catch char class const continue default delete do double else "
     "enum explicit export extern false float for friend goto if inline int long mutable namespace new not "
@@ -69,6 +71,12 @@ def module_to_text(module: Operation) -> str:
     return kernels_to_text(op for op in module.regions[0].block.ops if isinstance(op, ops.KernelOp))
 
 
+def kernel_texts(text: str) -> dict[str, str]:
+    """The kernels of such a text, each by its name."""
+    parts = [_KERNEL + part for part in text.split(_KERNEL)[1:]]
+    return {part[len(_KERNEL) : part.index(",")]: part.strip() for part in parts}
+
+
 def _type_name(value: SSAValue) -> str:
     return type_name(value.type)
 
@@ -99,7 +107,7 @@ class _KernelPrinter:
         self.agreed.update(body.args)
         parameters = ", ".join(f"{_parameter_type(a.type)} {self.name(a)}" for a in body.args)
         self.uniform_block(body)
-        header = f"DLCB_KERNEL({kernel.sym_name.data}, {kernel.threads.data}, {parameters}) {{"
+        header = f"{_KERNEL}{kernel.sym_name.data}, {kernel.threads.data}, {parameters}) {{"
         return "\n".join((header, *self.lines, "}\n"))
 
     # Where statements go
