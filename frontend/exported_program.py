@@ -44,7 +44,7 @@ __all__ = [
     "open_exported",
 ]
 
-_FREE_BELOW: Final = 2
+FREE_BELOW: Final = 2
 """An export assumes sizes of at least this, which limits nothing."""
 
 
@@ -178,7 +178,7 @@ def _tensors(tree: Any) -> list[Any]:
     return private.flatten(tree)[0]
 
 
-def _input_values(program: ExportedProgram) -> list[Any]:
+def input_values(program: ExportedProgram) -> list[Any]:
     """What the export knew of each leaf of the arguments: a fake tensor, a size, or a constant."""
     specs = program.graph_signature.input_specs
     names = [spec.arg.name for spec in specs if spec.kind is InputKind.USER_INPUT]
@@ -199,7 +199,7 @@ def _dim_names(values: Sequence[Any]) -> dict[str, str]:
     return {str(environment.replace(symbols[s])): name for s, name in names.items() if s in symbols}
 
 
-def _ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
+def size_ranges(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
     """For each symbol its least and its largest value."""
     for symbol, allowed in cast(Any, program).range_constraints.items():
         low, high = allowed.lower, allowed.upper
@@ -210,7 +210,7 @@ class _Dims:
     """What the export says of each size of each leaf of the arguments."""
 
     def __init__(self, program: ExportedProgram, arguments: Arguments) -> None:
-        leaves, values = arguments.leaves, _input_values(program)
+        leaves, values = arguments.leaves, input_values(program)
         if len(values) != len(leaves):
             raise UserError(f"the exported program takes {len(values)} inputs, the example has {len(leaves)}")
         self._program = program
@@ -249,11 +249,11 @@ class _Dims:
         """The ranges that the export gives its symbols, and what it says of derived sizes."""
         for symbol, expr in self.derived().items():
             yield Check("eq", sym(symbol), expr, "the export says so")
-        for symbol, low, high in _ranges(self._program):
+        for symbol, low, high in size_ranges(self._program):
             for size in self._symbols.get(symbol, ())[:1]:
                 name = self._names.get(symbol, symbol)
                 text = f"the export lets '{name}' be {low} to {'any size' if high is None else high}"
-                if low > _FREE_BELOW:
+                if low > FREE_BELOW:
                     yield Check("le", const(low), sym(size), text)
                 if high is not None:
                     yield Check("le", sym(size), const(high), text)
