@@ -140,10 +140,10 @@ def _list_stages() -> None:
 
 def _list_rules() -> None:
     from dlcb.passes.rule import all_rules, summary
-    from dlcb.passes.solver.rule import size_rules
+    from dlcb.passes.solver.law import LEVELS, laws
 
-    for level, rule in [*(("shape", rule) for rule in size_rules()), *((rule.level, rule) for rule in all_rules())]:
-        print(f"{level:<6} {rule.name:<24} {summary(type(rule))}")
+    for rule in [*(rule for level in LEVELS for rule in laws(level)), *all_rules()]:
+        print(f"{rule.level:<10} {rule.name:<24} {summary(type(rule))}")
 
 
 class _PrintAndEnd(argparse.Action):

@@ -21,7 +21,7 @@ from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.shape.expr import Expr, add, const, lt, mul, select, sym
 from dlcb.dialects.types import i1, is_float, rounded, wrapped
 from dlcb.errors import InternalError
-from dlcb.lowering.coordinates.simplify import Ranges
+from dlcb.passes.solver.ranges import Ranges
 
 
 def of_element(function: str, element: Attribute) -> str:

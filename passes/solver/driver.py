@@ -15,7 +15,7 @@ from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import InternalError, UserError
 from dlcb.passes.solver.facts import Facts
-from dlcb.passes.solver.rule import ExprRule, RequireRule, SizeRule, Step, size_rules
+from dlcb.passes.solver.law import Law, laws
 
 _BUDGET_PER_REQUIREMENT = 200
 """How often requirements may be looked at, for each that was added: more says that rules undo one another."""
@@ -47,7 +47,7 @@ class _Item:
     free: frozenset[str] = field(default=frozenset())
 
 
-def solve(system: System, rules: Iterable[SizeRule] | None = None) -> Solution:
+def solve(system: System, rules: Iterable[Law] | None = None) -> Solution:
     """The literals and equal symbols of a system, and what is left to check; by all rules, unless some are given."""
     solver = Solver(rules)
     for name, source in system.symbols.items():
@@ -61,13 +61,8 @@ def solve(system: System, rules: Iterable[SizeRule] | None = None) -> Solution:
 class Solver:
     """Incremental: `ContradictionError` comes from the very `add` that breaks an earlier one."""
 
-    def __init__(self, rules: Iterable[SizeRule] | None = None) -> None:
-        chosen = list(size_rules() if rules is None else rules)
-        self._facts = Facts([rule for rule in chosen if isinstance(rule, ExprRule)])
-        self._rules: dict[str, list[RequireRule]] = defaultdict(list)
-        for rule in [rule for rule in chosen if isinstance(rule, RequireRule)]:
-            for kind in rule.kinds:
-                self._rules[kind].append(rule)
+    def __init__(self, rules: Iterable[Law] | None = None) -> None:
+        self._facts = Facts(laws("shape") if rules is None else rules)
         self._sources: dict[str, Source] = {}
         self._defines: list[str] = []
         self._queue: deque[_Item] = deque()
@@ -122,41 +117,24 @@ class Solver:
         for symbol in item.held:
             self._facts.withdraw(item, symbol)
         item.held = ()
-        require = item.require = self._simplified(item.require)
-        if require.lhs.is_const and require.rhs.is_const:
-            return self._decide(item, bool(require.condition.value))
-        for rule in self._rules.get(require.kind, ()):
-            step = rule.apply(require, self._facts)
-            if step is not None:
-                return self._perform(item, step)
-        self._decide(item, self._truth(require))
-
-    def _simplified(self, require: Require) -> Require:
-        lhs, rhs = self._facts.simplify(require.lhs), self._facts.simplify(require.rhs)
-        if lhs is require.lhs and rhs is require.rhs:
-            return require
-        return Require(require.kind, lhs, rhs, require.text)
-
-    def _truth(self, require: Require) -> bool | None:
-        compared = self._facts.compare(require.kind, require.lhs, require.rhs)
-        if compared is None:
-            value = require.condition.value
-            return None if value is None else bool(value)
-        return compared
-
-    def _decide(self, item: _Item, truth: bool | None) -> None:
-        if truth is False:
-            raise ContradictionError(self._explain(item))
-        if truth is None:
+        self._facts.said_by = item.origin.text
+        item.require, step = self._facts.engine.step(self._expanded(item.require))
+        if step is None:
             self._stand(item)
-
-    def _perform(self, item: _Item, step: Step) -> None:
-        if step.binding is not None:
+        elif step.refuted:
+            raise ContradictionError(self._explain(item))
+        elif step.binding is not None:
             self._bind(item, *step.binding)
         elif step.at_least:
             self._claim(item, step.at_least)
         else:
             self._queue.extendleft([_Item(item.order, require, item.origin) for require in reversed(step.requires)])
+
+    def _expanded(self, require: Require) -> Require:
+        lhs, rhs = self._facts.expand(require.lhs), self._facts.expand(require.rhs)
+        if lhs is require.lhs and rhs is require.rhs:
+            return require
+        return Require(require.kind, lhs, rhs, require.text)
 
     def _bind(self, item: _Item, symbol: str, value: Expr) -> None:
         self._facts.bind(symbol, value, item.origin.free, item.origin.text)

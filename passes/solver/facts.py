@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcb.dialects.shape import bounds
-from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_order, replace, sub, sym
-from dlcb.passes.solver.rule import ExprRule
+from dlcb.dialects.shape.expr import Expr, replace, sub, sym
+from dlcb.passes.solver.engine import Engine
+from dlcb.passes.solver.law import Law
 
 
 @dataclass(slots=True)
@@ -23,7 +24,10 @@ class Binding:
 
 
 class Facts:
-    def __init__(self, rules: Iterable[ExprRule]) -> None:
+    def __init__(self, rules: Iterable[Law]) -> None:
+        self.engine = Engine(rules, self)
+        self.said_by = ""
+        """Whose requirement is under way."""
         self.at_least: dict[str, int] = {}
         """The least value of symbols that have one."""
         self.rank: dict[str, int] = {}
@@ -33,12 +37,10 @@ class Facts:
         self._broadcasts: list[tuple[Expr, Expr]] = []
         self._broadcast_pairs: set[tuple[Expr, Expr]] | None = None
         self._expanded: dict[Expr, Expr] = {}
-        self._simplified: dict[Expr, Expr] = {}
         self._bounds: dict[Expr, bounds.Bounds] = {}
-        self._rules: dict[str, list[ExprRule]] = defaultdict(list)
-        for rule in rules:
-            for function in rule.functions:
-                self._rules[function].append(rule)
+
+    def where(self) -> str:
+        return self.said_by
 
     # --- what is told ----------------------------------------------------------------------------------------------
 
@@ -67,13 +69,13 @@ class Facts:
             self.at_least[symbol] = max(claims)
         else:
             self.at_least.pop(symbol, None)
-        self._simplified.clear()
+        self.engine.forget()
         self._bounds.clear()
 
     def state_broadcast(self, a: Expr, b: Expr) -> None:
         self._broadcasts.append((a, b))
         self._broadcast_pairs = None
-        self._simplified.clear()
+        self.engine.forget()
 
     # --- what is asked ---------------------------------------------------------------------------------------------
 
@@ -95,30 +97,7 @@ class Facts:
 
     def simplify(self, e: Expr) -> Expr:
         """Expanded, with every atom rewritten by the rules."""
-        e = self.expand(e)
-        simplified = self._simplified
-        if e in simplified:
-            return simplified[e]
-        if all(atom.op == "symbol" for _, atoms in e.terms for atom in atoms):
-            return e
-        for node in post_order((e,), simplified):
-            simplified[node] = self._simplify_node(node, simplified)
-        return simplified[e]
-
-    def _simplify_node(self, node: Expr, simplified: dict[Expr, Expr]) -> Expr:
-        if node.op in FUNCTIONS:
-            rebuilt = call(node.op, *[simplified[a] for a in node.args])
-            return self._rewrite(rebuilt)
-        if node.op in ("constant", "symbol"):
-            return node
-        return from_terms([(c, [simplified[atom] for atom in atoms]) for c, atoms in node.terms])
-
-    def _rewrite(self, e: Expr) -> Expr:
-        for rule in self._rules.get(e.op, ()):
-            better = rule.rewrite(e, self)
-            if better is not None and better is not e:
-                return self.simplify(better)
-        return e
+        return self.engine.simplify(self.expand(e))
 
     def is_nonneg(self, e: Expr) -> bool:
         return bounds.is_nonneg(e, self.at_least, self._bounds)

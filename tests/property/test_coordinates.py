@@ -30,7 +30,7 @@ from dlcb.dialects.shape.expr import (
     sym,
 )
 from dlcb.lowering.coordinates.axes import Axis, linear_form, merge
-from dlcb.lowering.coordinates.simplify import Ranges
+from dlcb.passes.solver.ranges import Ranges
 
 SYMBOLS = ("n", "m", "k")
 VALUES = st.fixed_dictionaries({name: st.integers(1, 5) for name in SYMBOLS})

@@ -15,6 +15,7 @@ class AnyOf(RequireRule):
     kinds = ("any_of",)
     before: ClassVar[str] = "any_of(n//2 == m//2, 2 == 3)"
     after: ClassVar[str] = "n//2 == m//2"
+    refused: ClassVar = {"two alternatives are left": "any_of(n//2 == m//2, n//3 == m//3)"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         alternatives = require.alternatives

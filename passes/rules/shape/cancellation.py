@@ -16,6 +16,7 @@ class Cancellation(RequireRule):
     priority = 20
     before: ClassVar[str] = "n*m + h//2 == n*m + w//3"
     after: ClassVar[str] = "h//2 == w//3"
+    refused: ClassVar = {"no term is on both sides": "h//2 == w//3"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         terms = [term for term in sub(require.lhs, require.rhs).terms if term[1]]

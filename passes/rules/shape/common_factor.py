@@ -22,9 +22,12 @@ class CommonFactor(RequireRule):
         n//2 == m//2
         b*(n//3) == b*(m//3)
     """
+    refused: ClassVar = {"the factor can be 0": "b*(n//3) == b*(m//3)", "no factor is common": "n//3 == m//3"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         terms = [*require.lhs.terms, *require.rhs.terms]
+        if not terms:
+            return None
         factors = [atom for atom in _common_atoms(terms) if facts.is_positive(atom)]
         if not factors:
             return None

@@ -20,6 +20,7 @@ class DecidedCondition(ExprRule):
         d0 = m
         d1 = select(n < m, n, m)
     """
+    refused: ClassVar = {"nothing relates the sides": "d1 = select(n < m, n, m)"}
 
     def rewrite(self, e: Expr, facts: Facts) -> Expr | None:
         truth = facts.compare(e.op, *e.args)

@@ -18,6 +18,7 @@ class Divides(RequireRule):
         divides(m, n)
     """
     after: ClassVar[str] = "divides(m, n)"
+    refused: ClassVar = {"it is no factor": "divides(m, n)"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         return Step() if exact_quotient(require.rhs, require.lhs) is not None else None

@@ -15,6 +15,7 @@ class DivisionBound(RequireRule):
     kinds = ("lt", "le")
     before: ClassVar[str] = "1 <= (n - 3)//2 + 1"
     after: ClassVar[str] = "3 <= n"
+    refused: ClassVar = {"the divisor is no literal": "1 <= n//m", "two divisions": "1 <= n//2 + n//3"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         difference = sub(require.rhs, require.lhs)

@@ -24,6 +24,10 @@ class DivisionRemainder(ExprRule):
         d2 = n % 3
         d3 = (n*m + h) // m
     """
+    refused: ClassVar = {
+        "the rest can reach the divisor": "d3 = (n*m + h) // m",
+        "the divisor can be 0": "d0 = (n % m) // m",
+    }
 
     def rewrite(self, e: Expr, facts: Facts) -> Expr | None:
         dividend, divisor = e.args

@@ -26,6 +26,10 @@ class EqualOrOne(RequireRule):
         maximum(n, 3) == h//2
         broadcastable(n, m)
     """
+    refused: ClassVar = {
+        "both sides can be 1": "broadcastable(n, m)",
+        "the first side can be 1": "expandable(n, m + 2)",
+    }
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         a, b = require.lhs, require.rhs

@@ -20,13 +20,15 @@ class Extremum(ExprRule):
         d1 = n
         d0 = maximum(n + m, h)
     """
+    refused: ClassVar = {"none is proved to be larger": "d0 = maximum(n, m)"}
 
     def rewrite(self, e: Expr, facts: Facts) -> Expr | None:
-        for i, arg in enumerate(e.args):
-            others = e.args[:i] + e.args[i + 1 :]
+        kept = list(e.args)
+        for arg in e.args:
+            others = [other for other in kept if other is not arg]
             if any(_covers(other, arg, e.op, facts) for other in others):
-                return call(e.op, *others)
-        return None
+                kept = others
+        return None if len(kept) == len(e.args) else call(e.op, *kept)
 
 
 def _covers(other: Expr, arg: Expr, function: str, facts: Facts) -> bool:

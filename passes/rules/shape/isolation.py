@@ -21,6 +21,10 @@ class Isolation(RequireRule):
     after: ClassVar[str] = """
         k == h*m - n
     """
+    refused: ClassVar = {
+        "the size could be negative": "n + k == m*h",
+        "the symbol is on both sides": "k = int(k)\nn*k + k == m*h",
+    }
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         if "symbol" in (require.lhs.op, require.rhs.op):

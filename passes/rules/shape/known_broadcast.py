@@ -28,6 +28,10 @@ class KnownBroadcast(ExprRule):
         broadcastable(n, m + 2)
         broadcastable(n, h)
     """
+    refused: ClassVar = {
+        "both can be 1": "d2 = broadcast(n, h)\nbroadcastable(n, h)",
+        "nothing says that they broadcast": "d3 = broadcast(h, m + 2)",
+    }
 
     def rewrite(self, e: Expr, facts: Facts) -> Expr | None:
         a, b = e.args

@@ -3,12 +3,13 @@
 Sound: no factor is negative, so that none is 0 in a positive product. The requirement stays; others rest on it.
 """
 
+from math import prod
 from typing import ClassVar
 
-from dlcb.dialects.shape.expr import Expr, constant_term, sub
+from dlcb.dialects.shape.expr import constant_term, sub
 from dlcb.dialects.shape.requirement import Require
 from dlcb.passes.solver.facts import Facts
-from dlcb.passes.solver.rule import RequireRule, Step
+from dlcb.passes.solver.rule import PROVED, RequireRule, Step
 
 
 class LearnBound(RequireRule):
@@ -24,6 +25,7 @@ class LearnBound(RequireRule):
         0 < m*h
         4 <= n
     """
+    refused: ClassVar = {"a factor can be negative": "k = int(k)\n0 < n*k", "a sum": "3 <= n + m"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         difference = sub(require.rhs, require.lhs)
@@ -32,12 +34,11 @@ class LearnBound(RequireRule):
         if len(terms) != 1 or terms[0][0] < 0 or least <= 0:
             return None
         coefficient, atoms = terms[0]
-        least = -(-least // coefficient) if len(atoms) == 1 else 1
-        learned = [(atom.name, least) for atom in dict.fromkeys(atoms) if _is_news(atom, least, facts)]
-        if not learned or not all(facts.is_nonneg(atom) and atom.op == "symbol" for atom in atoms):
+        known = [facts.at_least.get(atom.name, -1) for atom in atoms]
+        if min(known) < 0:
             return None
-        return Step(at_least=tuple(learned))
-
-
-def _is_news(atom: Expr, least: int, facts: Facts) -> bool:
-    return facts.at_least.get(atom.name, least - 1) < least
+        if coefficient * prod(known) >= least:
+            return PROVED
+        least = -(-least // coefficient) if len(atoms) == 1 else 1
+        learned = [(atom.name, least) for atom in dict.fromkeys(atoms) if facts.at_least[atom.name] < least]
+        return Step(at_least=tuple(learned)) if learned else None

@@ -21,6 +21,10 @@ class NestedDivision(ExprRule):
         d0 = (n + 3) // 4
         d1 = (3*n + m) % 4
     """
+    refused: ClassVar = {
+        "the inner division has a factor": "d0 = 3*(n//2) // 4",
+        "the divisors do not divide one another": "d1 = (n % 6) % 4",
+    }
 
     def rewrite(self, e: Expr, facts: Facts) -> Expr | None:
         dividend, divisor = e.args

@@ -22,6 +22,7 @@ class Numel(RequireRule):
         d = m*n // (3*h)
         divides(3*h, m*n)
     """
+    refused: ClassVar = {"another divisor": "d = n*m // (3*h)\nn*m == 2*h*d"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         for whole, product in ((require.lhs, require.rhs), (require.rhs, require.lhs)):

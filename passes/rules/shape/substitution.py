@@ -27,6 +27,10 @@ class Substitution(RequireRule):
         b == a
         c == a
     """
+    refused: ClassVar = {
+        "the size could be negative": "k = int(k)\nn == k*m",
+        "the symbol is on both sides": "n == m*n",
+    }
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         candidates = [

@@ -1,0 +1,1 @@
+"""Laws of the coordinates of a kernel, one a file; `passes/solver` finds them here."""
