@@ -16,6 +16,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from dlcb.dialects._xdsl import has_location, op_text, source_line
 from dlcb.errors import DlcbError, InternalError
 from dlcb.passes.rule import Rule
+from dlcb.passes.rule_trace import Firing, listener
 
 _BUDGET_PER_OP = 32
 _BUDGET_AT_LEAST = 1000
@@ -39,6 +40,8 @@ class _Driver:
         self._inserted: list[Operation] = []
         self._lost_use: set[Operation] = set()
         self._counts: Counter[str] = Counter()
+        self._listener = listener()
+        self._replacements: list[SSAValue] = []
 
     def run(self, root: Operation, budget: int | None) -> Counter[str]:
         ops = [op for op in root.walk() if op is not root]
@@ -81,7 +84,9 @@ class _Driver:
         rewriter.insertion_point = InsertPoint.before(op)
         rewriter.has_done_action = False
         location, line = op.location, source_line(op)
+        before = op_text(op) if self._listener is not None else ""
         self._inserted.clear()
+        self._replacements.clear()
         try:
             rule.rewrite(op, rewriter)
         except DlcbError:
@@ -97,6 +102,15 @@ class _Driver:
                 if not has_location(nested):
                     nested.location = location
         self._counts[rule.name] += 1
+        if self._listener is not None:
+            self._listener(Firing(rule.level, rule.name, before, self._made(op), line or ""))
+
+    def _made(self, op: Operation) -> str:
+        """What stands in the place of the op: the ops inserted, or else the values that its results became."""
+        if self._inserted:
+            return "; ".join(map(op_text, self._inserted))
+        changed = "" if op.parent is None else op_text(op)
+        return "; ".join(map(_value_text, self._replacements)) or changed or "nothing"
 
     def _erase_if_dead(self, op: Operation) -> bool:
         self._lost_use.discard(op)
@@ -120,6 +134,7 @@ class _Driver:
             self._push(nested)
 
     def _on_replacement(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
+        self._replacements += [result for result in results if result is not None]
         for result in op.results:
             for use in result.uses:
                 self._push(use.operation)
@@ -136,6 +151,11 @@ class _Driver:
             if isinstance(owner, Operation):
                 self._lost_use.add(owner)
                 self._push(owner)
+
+
+def _value_text(value: SSAValue) -> str:
+    owner = value.owner
+    return op_text(owner) if isinstance(owner, Operation) else f"%{value.name_hint or 'argument'}"
 
 
 def _with_nested(op: Operation) -> Iterable[Operation]:

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
@@ -27,6 +28,7 @@ from dlcb.dialects.stored import move
 from dlcb.errors import UserError
 from dlcb.lowering.pipeline import STAGES, check_after, position, remaining
 from dlcb.passes.checks import OpVerifyException, check_module
+from dlcb.passes.rule_trace import Firing, tracing
 from dlcb.passes.stages import Stage
 from dlcb.tools.messages import at_span, describe, unknown
 from dlcb.tools.registry import full_universe
@@ -133,6 +135,10 @@ def _print_ir(name: str, text: str) -> None:
     print(f"// -----// IR after {name} //----- //\n{text}", file=sys.stderr)
 
 
+def _print_firing(firing: Firing) -> None:
+    print(firing, file=sys.stderr)
+
+
 def _list_stages() -> None:
     for number, stage in enumerate(STAGES, 1):
         print(f"{number:2} {stage.name:<12} {stage.text}")
@@ -219,6 +225,11 @@ class DlcbOptMain(xDSLOptMain):
             action="store_true",
             help="evaluate on small random inputs before and after each pass; name the first that changes a result",
         )
+        group.add_argument(
+            "--trace-rules",
+            action="store_true",
+            help="print to the error stream which rewrite rule made what of what, and for which op or source line",
+        )
         group.add_argument("--traceback", action="store_true", help="show where in DLCB an error was raised")
 
     def setup_pipeline(self) -> None:
@@ -254,6 +265,10 @@ class DlcbOptMain(xDSLOptMain):
         return super().parse_chunk(chunk, file_extension, start_offset)
 
     def apply_passes(self, prog: ModuleOp) -> None:
+        with tracing(_print_firing) if self.args.trace_rules else nullcontext():
+            self._apply_passes(prog)
+
+    def _apply_passes(self, prog: ModuleOp) -> None:
         self.watcher.begin(prog)
         for module_pass in self._passes(prog):
             self.watcher.run(module_pass, self.ctx, prog)

@@ -118,7 +118,9 @@ class Elements(ElementBuilder):
         key = (value, coords, self._guards)
         known = self._elements.get(key)
         if known is None:
+            outer, self.ranges.op = self.ranges.op, value.op
             known = self._elements[key] = value.op.element(self, coords, value.index)
+            self.ranges.op = outer
         return known
 
     def read(self, operand: SSAValue, coords: Coords, guard: Sequence[Guard] = (), other: Node | None = None) -> Node:
