@@ -22,15 +22,21 @@ from dlcb.frontend.workers import Workers
 from dlcb.runtime.compiled import Program
 
 
+def options_of(weights: Any, target: str) -> Options:
+    return Options(torch.device("cuda" if target == "cuda" else "cpu"), target, weights)
+
+
 def built(model: Callable[..., Any], *args: Any, target: str = "cpu", weights: Any = "live") -> tuple[Built, Template]:
     imported = import_captured(capture(model, args, {}, "auto"))
     template = Template.of(imported.module)
-    return build(imported, "m", Options(torch.device("cpu"), target, weights)), template
+    return build(imported, "m", options_of(weights, target)), template
 
 
-def specializer(made: tuple[Built, Template], *, weights: Any = "live", workers: Workers | None = None) -> Specializer:
+def specializer(
+    made: tuple[Built, Template], *, weights: Any = "live", target: str = "cpu", workers: Workers | None = None
+) -> Specializer:
     general, template = made
-    options = Options(torch.device("cpu"), "cpu", weights)
+    options = options_of(weights, target)
     return Specializer(template, options, general.artifact, general.program, workers)
 
 
@@ -149,6 +155,26 @@ def test_frozen_weights_are_those_of_the_program_for_all_sizes() -> None:
     for refreshed in (general, program):
         refreshed.refresh_weights()
     check_equal(program, general, model, x)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["live", "frozen"])
+def test_a_program_from_another_process_runs_on_the_gpu(weights: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)).eval().cuda()
+    made = built(model, torch.randn(2, 3, 9, 12, device="cuda"), target="cuda", weights=weights)
+    maker, x = specializer(made, target="cuda", weights=weights), torch.randn(4, 3, 8, 10, device="cuda")
+    answers = Answers()
+    maker.start(maker.sizes_of([x]), answers)
+    assert answers.ready.wait(100)
+    assert answers.reasons == [""]
+    (program,) = answers.programs
+    assert program is not None
+    for _ in range(4):  # launched, recorded, replayed
+        torch.testing.assert_close(program.run([x])[0], made[0].program.run([x])[0])
+        torch.testing.assert_close(program.run([x])[0], model(x).detach(), rtol=1e-3, atol=1e-3)
+    with pytest.raises(UserError, match="specialized to this size"):
+        program.run([x[:3]])
 
 
 def test_weights_that_are_derived_otherwise_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,26 @@ def test_a_request_that_can_not_be_met_is_answered_with_an_error(text: str, kind
     assert message in found["error"]
 
 
+EXP = """dlcb.graph.func @main(%x: tensor<[x_0], f32> input "x") {
+  %r = dlcb.graph.exp %x : (tensor<[x_0], f32>) -> tensor<[x_0], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[x_0], f32> }"""
+
+
+def test_a_cubin_is_put_into_the_folder_of_the_request(tmp_path: Path) -> None:
+    found, status = answer(Request(EXP, "m", {"x_0": 3}, "cuda", str(tmp_path), "sm_90").to_json())
+    assert status == 0
+    assert Path(found["binary"]).parent == tmp_path
+    assert Path(found["binary"]).read_bytes().startswith(b"\x7fELF")
+    assert found["programs"]["main"]["name"] == "m"
+    assert list(found["seconds"]) == ["parse", "lower", "binary"]
+
+
+def test_an_architecture_that_is_none_is_an_error(tmp_path: Path) -> None:
+    found, status = answer(Request(EXP, "m", {"x_0": 3}, "cuda", str(tmp_path), "sm_1").to_json())
+    assert (status, found["kind"]) == (1, "InternalError")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_process_imports_no_torch_and_writes_its_answer_alone() -> None:
     code = "import sys, dlcb.lowering.worker as w; status = w.main(); print('torch' in sys.modules); sys.exit(status)"
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
