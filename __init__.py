@@ -53,8 +53,8 @@ _HOMES = {
 def load(path: str | Path, *, device: str | torch.device | None = None, graphs: bool = True) -> CompiledModel:
     """Read a `.dlcb` file; a damaged or foreign one is a `UserError`. Nothing in it is executed on the host but its
     checked host program."""
-    runtime = importlib.import_module("dlcb.runtime.compiled")
-    return runtime.load(path, _compile_cpu, device=device, graphs=graphs)
+    loading = importlib.import_module("dlcb.runtime.loading")
+    return loading.load(path, _compile_cpu, device=device, graphs=graphs)
 
 
 def _compile_cpu(ir: str, name: str) -> Path:

@@ -9,19 +9,15 @@ from typing import Any, Literal, cast, get_args
 import torch
 from torch.export import ExportedProgram
 
-from dlcb.errors import InternalError, UnsupportedError, UserError
+from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.build import TORCH_RANGE, Options
-from dlcb.frontend.capture import capture
 from dlcb.frontend.exported_program import open_exported
-from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Dynamic, read_arguments, user_names
-from dlcb.frontend.partition.build import build_captured
-from dlcb.frontend.records import Captured
-from dlcb.frontend.retrace import retrace
+from dlcb.frontend.inputs import Dynamic
+from dlcb.frontend.request import Request
+from dlcb.frontend.second_trace import MOST_BRANCHES, with_second_traces
 from dlcb.frontend.torch_private import flatten
 from dlcb.lowering.cuda_to_text import cuda_unit
-from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
-from dlcb.runtime.structure import structure_of
+from dlcb.runtime.compiled import CompiledModel
 
 Target = Literal["cuda", "cpu", "reference"]
 TARGETS: tuple[str, ...] = get_args(Target)
@@ -39,6 +35,7 @@ def compile(
     keep_ir: bool = False,
     check: bool = False,
     graphs: bool = True,
+    branches: int = MOST_BRANCHES,
 ) -> CompiledModel:
     """Compile a module or function once, for every size that it accepts.
 
@@ -48,9 +45,11 @@ def compile(
     "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
     again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
     rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run in eager, between the
-    compiled regions; `explain()` lists them. `keep_ir` keeps the printed IR of every stage; `check` verifies every
-    stage, and that the program traced at the example's sizes is the one that was captured. Raises `UserError` for a
-    program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
+    compiled regions; `explain()` lists them. `branches`: where Python branches on sizes, a call that goes another way
+    than those before is traced at that call, into a program of its own, until there are that many. `keep_ir` keeps the
+    printed IR of every stage; `check` verifies every stage, and that the program traced at the example's sizes is the
+    one that was captured. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one that DLCB
+    does not compile.
     """
     _check_torch()
     _check_choices(model, dynamic, weights, target)
@@ -62,19 +61,15 @@ def compile(
     else:
         args, kwargs = _arguments(example_inputs)
     device = _device(target, [*args, *kwargs.values()], model)
-    seconds: dict[str, float] = {}
-    captured = capture(model, args, kwargs, dynamic)
+    options = Options(device, target or device.type, weights, keep_ir, check, graphs)
+    request = Request(model, dynamic, options, fullgraph, name)
+    captured = request.capture(args, kwargs)
     if opened is not None:
         opened.complete(captured)
-    seconds["capture"] = time.perf_counter() - began
-    if check:
-        _check_retrace(captured, model, args, kwargs)
-    options = Options(device, target or device.type, weights, keep_ir, check, graphs)
-    built, results = build_captured(captured, name or captured.name, options, fullgraph)
-    built.report.seconds = seconds | built.report.seconds
-    built.report.names = user_names(read_arguments(model, args, kwargs), dynamic)
-    interface = _interface(model, captured, results, args, kwargs)
-    return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
+    first = request.compile(captured, args, kwargs, began)
+    if opened is not None or branches < 2:
+        return first
+    return with_second_traces(request, captured, first, branches)
 
 
 def cuda_text(model: CompiledModel) -> str:
@@ -116,14 +111,6 @@ def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     raise UserError(f"example_inputs is {given}; pass a tuple of positional arguments, (x,), or a dict")
 
 
-def _check_retrace(
-    captured: Captured, model: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> None:
-    found = retrace(captured, model, args, kwargs)
-    if found is not None:
-        raise InternalError(f"{captured.name}: traced at the example's sizes it is another program: {found}")
-
-
 def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]) -> torch.device:
     """Where the program runs: where its tensors are; a target that says otherwise is an error."""
     tensors = [v for v in flatten(list(values))[0] if isinstance(v, torch.Tensor)]
@@ -143,41 +130,3 @@ def _device(target: str | None, values: Sequence[Any], model: Callable[..., Any]
     if where is not None and where != device.type:
         raise UserError(f"target {target!r}, but the model and its inputs are on {device}; move them first")
     return device
-
-
-def _interface(
-    model: Callable[..., Any],
-    captured: Captured,
-    results: Sequence[Result],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-) -> Interface:
-    names = parameter_names(model, args, kwargs)
-    given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
-    structure = structure_of(given, [])
-    inputs: list[list[Any]] = []
-    for described in captured.inputs:
-        constant = described.kind == "constant"
-        inputs.append(["constant", described.name, described.example] if constant else ["argument"])
-    outputs = [result.described for result in results]
-    filled = captured.out_spec.unflatten(list(range(len(outputs))))
-    order: list[Any] = []
-    return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])
-
-
-def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:
-    """Makes results of the type that the model returns."""
-    example = captured.out_spec.unflatten(list(range(len(captured.outputs))))
-    kinds: dict[str, type[Any]] = {}
-
-    def visit(value: Any) -> None:
-        if isinstance(value, Mapping):
-            kinds[type(value).__name__] = type(value)  # pyright: ignore[reportUnknownArgumentType]
-            for v in value.values():  # pyright: ignore[reportUnknownVariableType]
-                visit(v)
-        elif isinstance(value, (tuple, list)):
-            for v in value:  # pyright: ignore[reportUnknownVariableType]
-                visit(v)
-
-    visit(example)
-    return lambda name, items: kinds[name](**items)

@@ -75,10 +75,12 @@ _FEW_TRIES = 8
 class _Refusal(Exception):
     """The model does not accept these sizes, or the example goes another way. `symbols`: those to blame, if known."""
 
-    def __init__(self, reason: str, symbols: frozenset[str] = frozenset()) -> None:
+    def __init__(self, reason: str, symbols: frozenset[str] = frozenset(), is_branch: bool = False) -> None:
+        """`is_branch`: the program compares these sizes, and the example's answer is another."""
         super().__init__(reason)
         self.reason = reason
         self.symbols = symbols
+        self.is_branch = is_branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,9 @@ class _Search:
         self._example_runs: dict[frozenset[str], Run] = {}
         self._refused: set[str] = set()
         """What is pinned because the program refuses it, and not because the user said so."""
+        self._held: dict[str, str] = {}
+        """What keeps the example's size for the answers that this gives, with the reason; it may vary as far as they
+        stay."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
 
@@ -117,13 +122,16 @@ class _Search:
         while True:
             found, refusal = self._first_accepted(self._choices())
             if found is None and not refusal.symbols:
-                found = self._held(refusal.reason)
+                found = self._with_ones(refusal.reason)
             if found is not None:
-                return found
+                return self._with_held(found) if found.plan.held else found
             if not refusal.symbols:
                 pinned = self._pin_one(refusal.reason) if self._must_vary else None
                 return self._with_held(pinned or self._pin_all_but_some(refusal.reason))
-            self._pin(refusal.symbols, refusal.reason)
+            if refusal.is_branch and not refusal.symbols <= self._held.keys():
+                self._held |= dict.fromkeys(refusal.symbols, refusal.reason)
+            else:
+                self._pin(refusal.symbols, refusal.reason)
 
     def _first_accepted(self, choices: Iterable[Choice]) -> tuple[_Found | None, _Refusal]:
         """The first run that is accepted, or why none is: by the last reason that blames a size, if any does."""
@@ -154,6 +162,7 @@ class _Search:
         ]
 
     def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
+        choice = replace(choice, held=choice.held | self._held.keys())
         plan = plan_sizes(self._example, pinned, choice, self._taken)
         derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
         return Plan({**plan.values, **derived}, plan.pinned, plan.held) if derived else plan
@@ -175,17 +184,19 @@ class _Search:
         for symbol in sorted(symbols):
             self._reasons[symbol] = reason
 
-    # Dims that broadcast
+    # Dims that are free although the trace has them at the example's size
 
-    def _held(self, reason: str) -> _Found | None:
-        """A run with the dims of size 1 as they are, of which those that can't vary are pinned."""
+    def _with_ones(self, reason: str) -> _Found | None:
+        """A run with the dims of size 1 as they are: they may be broadcast."""
         axes = self._session.arguments.axes
         ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes and n not in self._reasons)
         choices = [replace(choice, held=ones) for choice in self._choices()] if ones else []
         found, _ = self._first_accepted(choices)
-        return None if found is None else self._with_held(found, reason)
+        if found is not None:
+            self._held |= dict.fromkeys(ones - self._held.keys(), reason)
+        return found
 
-    def _with_held(self, found: _Found, reason: str = "") -> _Found:
+    def _with_held(self, found: _Found) -> _Found:
         """The run with those dims free that the program takes at another size too, when all else stays."""
         plan = found.plan
         candidates = plan.held | {n for n in self._refused & plan.pinned if self._may_broadcast(n)}
@@ -197,10 +208,18 @@ class _Search:
             if varying < candidates:
                 freed = self._accepted(Plan(plan.values, plan.pinned | (candidates - varying), varying))
         except _Refusal:
-            return found
+            return self._with_pins(found)
         for name in candidates:
-            self._reasons.pop(name, None) if name in varying else self._reasons.setdefault(name, reason)
+            self._reasons.pop(name, None) if name in varying else self._reasons.setdefault(
+                name, self._held.get(name, "")
+            )
         return freed
+
+    def _with_pins(self, found: _Found) -> _Found:
+        """The run with what is held pinned."""
+        plan = found.plan
+        self._reasons |= {name: self._held[name] for name in plan.held}
+        return self._accepted(Plan(plan.values, plan.kept)) if plan.held else found
 
     def _may_broadcast(self, symbol: str) -> bool:
         """A dim of size 1, or one beside another tensor's."""
@@ -209,15 +228,20 @@ class _Search:
         return symbol in arguments.axes and (several or self._example[symbol] == 1)
 
     def _varies(self, symbol: str, found: _Found) -> bool:
-        """Is it the same program with another size in that place, or in all those of its axis that are held?"""
-        plan, axes = found.plan, self._session.arguments.axes_from_the_right
-        beside = {plan.values[n] for n, axis in axes.items() if axis == axes[symbol]}
-        together = {n for n in plan.held if axes[n] == axes[symbol]}
+        """Is it the same program with another size in that place, or in all those of its axis that are held? Where it
+        asks whether the size is this one, it need not be."""
+        checks = found.run.checks if found.relaxed is None else found.relaxed.checks
+        if any(c.kind == "eq" and c.comparison is not None and c.free == {symbol} for c in checks):
+            return True
+        plan, axes, value = found.plan, self._session.arguments.axes_from_the_right, found.plan.values[symbol]
+        beside = {plan.values[n] for n, axis in axes.items() if axis == axes.get(symbol)}
+        together = {n for n in plan.held if axes.get(n) == axes.get(symbol)}
         steering = FREE if found.relaxed is None else found.relaxed.steering
-        values = dict.fromkeys([*sorted(beside), 1, *sorted(self._taken)])
-        for value in [v for v in values if v != plan.values[symbol]][:_FEW_TRIES]:
+        near = [value + 1, value - 1] if value > 1 else []
+        values = dict.fromkeys([*near, *sorted(beside), 1, *sorted(self._taken)])
+        for other in [v for v in values if v != value][:_FEW_TRIES]:
             for symbols in ({symbol}, together):
-                there = Plan({**plan.values, **dict.fromkeys(symbols, value)}, plan.pinned, plan.held)
+                there = Plan({**plan.values, **dict.fromkeys(symbols, other)}, plan.pinned, plan.held)
                 run = attempt(self._session, there, steering)
                 if run is not None and difference(found.run, run) is None:
                     return True
@@ -304,7 +328,8 @@ class _Search:
                 return _Found(plan, general.run, general)
             run = general.run
             self._needed |= {check.text for check in needed}
-        raise _Refusal(needed[0].text, frozenset(blamed_symbols(needed[0], plan, run)))
+        is_branch = all(check.comparison is not None for check in needed)
+        raise _Refusal(needed[0].text, frozenset(blamed_symbols(needed[0], plan, run)), is_branch)
 
     def _still_broken(self, general: Relaxed, pinned: frozenset[str], broken: list[Check]) -> list[Check]:
         """The checks that the example does not pass, if it is led the same way through the program."""

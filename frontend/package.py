@@ -9,7 +9,8 @@ from torch.export import ExportedProgram
 
 from dlcb.frontend.api import compile
 from dlcb.lowering.ir_to_cpu import compile_ir
-from dlcb.runtime.compiled import CompiledModel, load
+from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.loading import load
 
 
 def package(program: ExportedProgram, path: str | Path, **options: Any) -> CompiledModel:

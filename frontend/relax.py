@@ -89,11 +89,19 @@ def _irrelevant(session: Session, plan: Plan, run: Run) -> list[Check]:
 
 
 def _same_by_other_answers(session: Session, plan: Plan, run: Run, group: list[Check]) -> bool:
-    answers = {c.comparison: not c.answer for c in group if c.comparison is not None}
-    other = attempt(session, plan, Steering(answers)) if answers else None
-    if other is None or difference(run, other) is not None:
-        return False
-    return {c.comparison for c in other.checks} <= {c.comparison for c in run.checks}
+    """Whether other answers change nothing: all of them at once, then half of them, so that each two are told apart."""
+    known = {c.comparison for c in run.checks}
+    for flipped in (group, *_halves(group)):
+        answers = {c.comparison: not c.answer for c in flipped if c.comparison is not None}
+        other = attempt(session, plan, Steering(answers)) if answers else None
+        if other is None or difference(run, other) is not None or not {c.comparison for c in other.checks} <= known:
+            return False
+    return True
+
+
+def _halves(group: list[Check]) -> Iterable[list[Check]]:
+    for bit in range((len(group) - 1).bit_length()):
+        yield [check for place, check in enumerate(group) if place >> bit & 1]
 
 
 def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Check, Check | None]:

@@ -2,9 +2,13 @@
 checked first.
 
     manifest.json              format, name, target, mode, architectures, torch range, programs, weights, SHA-256 of
-    every other member host/NAME.json             a serialized host program (`runtime/rows.py`) kernels.cu
-    the kernels' text cubin/ARCH.cubin           the kernels' binaries, one for each architecture ir/STAGE.mlir
-    the printed IR, for people and for the CPU target weights.safetensors        a snapshot of the bound weights
+                               every other member
+    host/NAME.json             a serialized host program (`runtime/rows.py`)
+    kernels.cu                 the kernels' text
+    cubin/ARCH.cubin           the kernels' binaries, one for each architecture
+    ir/STAGE.mlir              the printed IR, for people and for the CPU target
+    weights.safetensors        a snapshot of the bound weights
+    branch/NUMBER.dlcb         the same for another way through the program, without the weights of the file around it
 
 For the CPU target no binary is stored: who loads the file compiles the text anew.
 """
@@ -12,6 +16,7 @@ For the CPU target no binary is stored: who loads the file compiles the text ane
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -20,7 +25,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import safetensors
 import safetensors.torch
@@ -30,11 +35,13 @@ from torch import Tensor
 from dlcb.errors import UserError
 from dlcb.runtime.rows import check_program
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "manifest.json"
 KERNELS = "kernels.cu"
 WEIGHTS = "weights.safetensors"
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+_OUTER = "../"
+"""How the name of a tensor begins that the file around this one stores."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -53,17 +60,33 @@ class Artifact:
     weights: dict[str, Tensor]
     torch_range: tuple[str, str]
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    branches: list[Artifact] = field(default_factory=list["Artifact"])
+    """The other ways through the program, where it branches on sizes."""
 
 
 def save_artifact(artifact: Artifact, path: Path) -> None:
     """Write the file, or leave what was there: a reader never sees half of it."""
-    tensors, weights = _unique_tensors(artifact.weights)
+    members = _members(artifact, {})
+    _write_atomically(path, members)
+
+
+def load_artifact(path: Path) -> Artifact:
+    """The file's content, checked; a UserError says what is wrong with a damaged, truncated or foreign file."""
+    return _Reader(str(path), _read(path, path), {}).artifact()
+
+
+def _members(artifact: Artifact, outer: Mapping[Any, str]) -> dict[str, bytes]:
+    """The file's members. `outer`: the tensors that the file around it stores, with their names there."""
+    stored = {identity: f"{_OUTER}{name}" for identity, name in outer.items()}
+    tensors, weights = _unique_tensors(artifact.weights, stored)
+    branches = [_zipped(_members(branch, stored)) for branch in artifact.branches]
     members: dict[str, bytes] = {
         KERNELS: artifact.kernels.encode(),
         WEIGHTS: safetensors.torch.save(tensors),
         **{f"host/{_safe(name)}.json": _json(program) for name, program in artifact.programs.items()},
         **{f"cubin/{_safe(arch)}.cubin": binary for arch, binary in artifact.cubins.items()},
         **{f"ir/{_safe(stage)}.mlir": text.encode() for stage, text in artifact.ir.items()},
+        **{f"branch/{number}.dlcb": branch for number, branch in enumerate(branches)},
     }
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -75,22 +98,19 @@ def save_artifact(artifact: Artifact, path: Path) -> None:
         "programs": list(artifact.programs),
         "stages": list(artifact.ir),
         "weights": weights,
+        "branches": len(branches),
         "extra": artifact.extra,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
-    _write_atomically(path, {MANIFEST: _json(manifest), **members})
-
-
-def load_artifact(path: Path) -> Artifact:
-    """The file's content, checked; a UserError says what is wrong with a damaged, truncated or foreign file."""
-    members = _read(path)
-    return _Reader(path, members).artifact()
+    return {MANIFEST: _json(manifest), **members}
 
 
 class _Reader:
-    def __init__(self, path: Path, members: Mapping[str, bytes]) -> None:
+    def __init__(self, path: str, members: Mapping[str, bytes], outer: Mapping[str, Tensor]) -> None:
+        """`outer`: the tensors of the file around this one."""
         self.path = path
         self.members = members
+        self.outer = outer
         self.manifest = self.json(MANIFEST)
 
     def artifact(self) -> Artifact:
@@ -107,6 +127,7 @@ class _Reader:
         programs = {name: self.json(f"host/{name}.json") for name in self.names("programs")}
         for program in programs.values():
             check_program(program)
+        tensors = self.tensors()
         return Artifact(
             self.text("name"),
             self.text("target"),
@@ -115,9 +136,10 @@ class _Reader:
             self.member(KERNELS).decode(),
             {arch: self.member(f"cubin/{arch}.cubin") for arch in self.names("architectures")},
             {stage: self.member(f"ir/{stage}.mlir").decode() for stage in self.names("stages")},
-            self.weights(),
+            self.weights(tensors),
             torch_range,
             self.object("extra"),
+            self.branches(tensors),
         )
 
     def fail(self, what: str) -> NoReturn:
@@ -141,11 +163,26 @@ class _Reader:
             case other:
                 self.fail(f"expected a range of torch versions, got {other!r}")
 
-    def weights(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
+        """What is stored in this file, and in those around it."""
         try:
-            tensors = safetensors.torch.load(self.member(WEIGHTS))
+            stored = safetensors.torch.load(self.member(WEIGHTS))
         except (safetensors.SafetensorError, ValueError) as error:
             self.fail(f"{WEIGHTS}: {error}")
+        return stored | {f"{_OUTER}{name}": tensor for name, tensor in self.outer.items()}
+
+    def branches(self, tensors: Mapping[str, Tensor]) -> list[Artifact]:
+        count = self.manifest.get("branches")
+        if type(count) is not int:
+            self.fail(f"{MANIFEST}: branches must be a number, got {count!r}")
+        found: list[Artifact] = []
+        for number in range(count):
+            name = f"branch/{number}.dlcb"
+            where = f"{self.path}: {name}"
+            found.append(_Reader(where, _read(io.BytesIO(self.member(name)), where), tensors).artifact())
+        return found
+
+    def weights(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weights: dict[str, Tensor] = {}
         for name, entry in self.object("weights").items():
             match entry:
@@ -190,9 +227,9 @@ class _Reader:
         return value  # pyright: ignore
 
 
-def _read(path: Path) -> dict[str, bytes]:
+def _read(file: Path | IO[bytes], path: object) -> dict[str, bytes]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             return {name: archive.read(name) for name in archive.namelist()}
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
@@ -207,9 +244,7 @@ def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
         raise UserError(f"{path}: can't be written: {error.strerror}") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, data in members.items():
-                    archive.writestr(zipfile.ZipInfo(name), data)
+            _write_zip(file, members)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -218,9 +253,23 @@ def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:
         raise
 
 
-def _unique_tensors(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list[Any]]]:
-    """Every distinct tensor once, row-major, and for each weight the name it is stored under and its strides."""
-    stored: dict[Any, str] = {}
+def _zipped(members: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    _write_zip(buffer, members)
+    return buffer.getvalue()
+
+
+def _write_zip(file: IO[bytes], members: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+
+
+def _unique_tensors(
+    weights: Mapping[str, Tensor], stored: dict[Any, str]
+) -> tuple[dict[str, Tensor], dict[str, list[Any]]]:
+    """Every distinct tensor that is not stored yet, row-major, and for each weight the name it is stored under and its
+    strides. What is stored is added to `stored`."""
     tensors: dict[str, Tensor] = {}
     entries: dict[str, list[Any]] = {}
     for name, weight in weights.items():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dlcb.errors import UserError
-from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
+from dlcb.runtime.artifact import Artifact, save_artifact
 from dlcb.runtime.cpu import CpuKernels
 from dlcb.runtime.cuda import CudaKernels, arch_of, choose_cubin
 from dlcb.runtime.kernels import Kernels
@@ -150,17 +150,27 @@ class CompiledModel:
         self._artifact = artifact
         self._interface = interface
         self._report = report
+        self._make_record = make_record
         self._is_flat = is_flat(interface.structure) and all(i[0] == "argument" for i in interface.inputs)
         self._results = builder(interface.result_structure, map(result_maker, interface.outputs), make_record)
+
+    @property
+    def parts(self) -> tuple[Artifact, Program, Interface, Report, RecordMaker | None]:
+        """What it is made of."""
+        return self._artifact, self.module, self._interface, self._report, self._make_record
 
     @property
     def name(self) -> str:
         return self._artifact.name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._results(self.module.run(self._flat(args, kwargs)))
+        return self.run_flat(self.flat(args, kwargs))
 
-    def _flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    def run_flat(self, flat: Sequence[Any]) -> Any:
+        """The model's results for the program's arguments."""
+        return self._results(self.module.run(flat))
+
+    def flat(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Sequence[Any]:
         """The program's arguments. Where each of the caller's is one, their kinds are left to the program to check."""
         interface = self._interface
         bound = args if not kwargs and len(args) == len(interface.parameters) else self._bind(args, kwargs)
@@ -268,28 +278,14 @@ class CompiledModel:
 
     def save(self, path: str | Path) -> None:
         """Write a `.dlcb` file with a snapshot of the weights."""
+        save_artifact(self.to_artifact(), Path(path))
+
+    def to_artifact(self) -> Artifact:
+        """All that a file needs to hold; a UserError where there is no such thing."""
         if self.module.why_not_saved:
             raise UserError(f"{self.name} can't be saved: {self.module.why_not_saved}")
         self._artifact.extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
-        save_artifact(self._artifact, Path(path))
-
-
-def load(
-    path: str | Path,
-    compile_cpu: CompileCpu,
-    *,
-    device: str | torch.device | None = None,
-    graphs: bool = True,
-    limits: Limits | None = None,
-) -> CompiledModel:
-    """Read a `.dlcb` file. For the CPU target its IR is compiled by `compile_cpu`."""
-    artifact = load_artifact(Path(path))
-    interface = Interface.from_json(artifact.extra.get("interface"), str(path))
-    report = Report.from_json(artifact.extra.get("report"))
-    where = torch.device(device or artifact.target)
-    kernels = kernels_for(artifact, where, compile_cpu)
-    artifact.weights = {n: w.to(where) for n, w in artifact.weights.items()}
-    return CompiledModel(artifact, module_of(artifact, kernels, where, graphs=graphs, limits=limits), interface, report)
+        return self._artifact
 
 
 def module_of(

@@ -86,7 +86,7 @@ def test_a_branch_that_the_trace_did_not_take() -> None:
     def program(x: Tensor) -> Tensor:
         return x + 1 if x.shape[0] > 3 else x - 1
 
-    model = compiled(program, (rand(5, 2),))
+    model = compiled(program, (rand(5, 2),), branches=1)
     refuses(model, rf"program: x\.shape\[0\] is 2 but must be more than 3: compared at {HERE}", rand(2, 2))
 
 

@@ -193,3 +193,11 @@ def test_padding_by_a_branch_is_the_same_compiled(height: int, width: int) -> No
     x = torch.randn(2, height, width)
     compiled = dlcb.compile(pads_to_a_multiple, (torch.randn(2, 8, 12),), target="reference", check=True)
     torch.testing.assert_close(compiled(x), pads_to_a_multiple(x))
+
+
+def test_answers_that_only_together_change_nothing_are_checked() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x * 3 if (x.shape[0] > 50) != (x.shape[1] > 50) else x + 1
+
+    captured = capture(program, (torch.randn(4, 8),))
+    assert {str(c) for c in captured.checks} == {"x_0 <= 50", "x_1 <= 50"}

@@ -17,8 +17,9 @@ from dlcb.errors import UserError
 from dlcb.lowering.ir_to_cpu import compile_ir
 from dlcb.runtime import artifact as artifact_file
 from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
-from dlcb.runtime.compiled import Interface, load
+from dlcb.runtime.compiled import Interface
 from dlcb.runtime.cuda import choose_cubin
+from dlcb.runtime.loading import load
 
 _PROGRAM = {
     "name": "net",
@@ -179,7 +180,7 @@ def _manifest(members: dict[str, bytes], **changes: Any) -> None:
         (lambda m: m.pop("manifest.json"), "manifest.json is missing"),
         (lambda m: m.update({"manifest.json": b"{"}), "manifest.json: "),
         (lambda m: m.update({"manifest.json": b"[]"}), "manifest.json: expected an object, got list"),
-        (lambda m: _manifest(m, format=99), "format 99, this DLCB reads format 2"),
+        (lambda m: _manifest(m, format=99), "format 99, this DLCB reads format 3"),
         (lambda m: _manifest(m, torch=["1.0", "1.5"]), "made for torch from 1.0 to before 1.5"),
         (lambda m: _manifest(m, programs=["../main"]), "programs must be a list of names"),
         (lambda m: _manifest(m, weights={"w": 3}), "weight 'w': expected a stored tensor"),

@@ -1,0 +1,88 @@
+"""One request to compile: a program with its options, captured and compiled at the arguments of a call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dlcb.errors import InternalError
+from dlcb.frontend.build import Options
+from dlcb.frontend.capture import capture
+from dlcb.frontend.importer import Result
+from dlcb.frontend.inputs import Dynamic, read_arguments, user_names
+from dlcb.frontend.partition.build import build_captured
+from dlcb.frontend.records import Captured
+from dlcb.frontend.retrace import retrace
+from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
+from dlcb.runtime.structure import structure_of
+
+Args = Sequence[Any]
+Kwargs = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    program: Callable[..., Any]
+    dynamic: Dynamic
+    options: Options
+    fullgraph: bool
+    name: str | None
+
+    def capture(self, args: Args, kwargs: Kwargs) -> Captured:
+        return capture(self.program, args, kwargs, self.dynamic)
+
+    def compile(self, captured: Captured, args: Args, kwargs: Kwargs, began: float) -> CompiledModel:
+        """What was captured at these arguments, compiled. `began`: when capture did."""
+        seconds = {"capture": time.perf_counter() - began}
+        if self.options.check:
+            self._check_retrace(captured, args, kwargs)
+        built, results = build_captured(captured, self.name or captured.name, self.options, self.fullgraph)
+        built.report.seconds = seconds | built.report.seconds
+        built.report.names = user_names(read_arguments(self.program, args, kwargs), self.dynamic)
+        interface = _interface(self.program, captured, results, args, kwargs)
+        return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
+
+    def _check_retrace(self, captured: Captured, args: Args, kwargs: Kwargs) -> None:
+        found = retrace(captured, self.program, args, kwargs)
+        if found is not None:
+            raise InternalError(f"{captured.name}: traced at the example's sizes it is another program: {found}")
+
+
+def _interface(
+    program: Callable[..., Any],
+    captured: Captured,
+    results: Sequence[Result],
+    args: Args,
+    kwargs: Kwargs,
+) -> Interface:
+    names = parameter_names(program, args, kwargs)
+    given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
+    structure = structure_of(given, [])
+    inputs: list[list[Any]] = []
+    for described in captured.inputs:
+        constant = described.kind == "constant"
+        inputs.append(["constant", described.name, described.example] if constant else ["argument"])
+    outputs = [result.described for result in results]
+    filled = captured.out_spec.unflatten(list(range(len(outputs))))
+    order: list[Any] = []
+    return Interface(names, structure, inputs, structure_of(filled, order), [outputs[i] for i in order])
+
+
+def _record_maker(captured: Captured) -> Callable[[str, dict[str, Any]], Any]:
+    """Makes results of the type that the model returns."""
+    example = captured.out_spec.unflatten(list(range(len(captured.outputs))))
+    kinds: dict[str, type[Any]] = {}
+
+    def visit(value: Any) -> None:
+        if isinstance(value, Mapping):
+            kinds[type(value).__name__] = type(value)  # pyright: ignore[reportUnknownArgumentType]
+            for v in value.values():  # pyright: ignore[reportUnknownVariableType]
+                visit(v)
+        elif isinstance(value, (tuple, list)):
+            for v in value:  # pyright: ignore[reportUnknownVariableType]
+                visit(v)
+
+    visit(example)
+    return lambda name, items: kinds[name](**items)
