@@ -127,7 +127,7 @@ def test_a_wrong_dtype_or_rank_goes_no_way(count: int) -> None:
     model = dlcb.compile(by_length, (rand(2, 8),))
     with pytest.raises(UserError, match="float32"):
         model(torch.zeros(2, count, dtype=torch.int64))
-    with pytest.raises(UserError, match="2 dim"):
+    with pytest.raises(UserError, match="expected rank 2"):
         model(rand(2, count, 1))
     assert len(ways(model)) == 1
 
