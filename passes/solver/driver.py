@@ -44,6 +44,9 @@ class _Item:
     """The input symbol that it binds."""
     held: tuple[str, ...] = ()
     """The symbols whose least value it claims."""
+    states: tuple[Expr, Expr] | None = None
+    """What it says divides what, or last said while it is looked at again."""
+    is_stated: bool = False
     free: frozenset[str] = field(default=frozenset())
 
 
@@ -117,6 +120,9 @@ class Solver:
         for symbol in item.held:
             self._facts.withdraw(item, symbol)
         item.held = ()
+        if item.is_stated:
+            self._facts.withdraw_divides(item)
+            item.is_stated = False
         self._facts.said_by = item.origin.text
         item.require, step = self._facts.engine.step(self._expanded(item.require))
         if step is None:
@@ -150,10 +156,22 @@ class Solver:
         self._stand(item)
 
     def _stand(self, item: _Item) -> None:
+        if item.require.kind == "divides" and item.require.rhs.free:
+            self._state_multiple(item)
         self._standing[item] = None
         item.free = item.require.free
         for symbol in item.free:
             self._by_symbol[symbol][item] = None
+
+    def _state_multiple(self, item: _Item) -> None:
+        """A `divides` that stands is a fact; news of it wakes what mentions the multiple."""
+        states = item.require.lhs, item.require.rhs
+        self._facts.claim_divides(item, *states)
+        item.is_stated = True
+        if states != item.states:
+            item.states = states
+            for symbol in item.require.rhs.free:
+                self._wake(symbol)
 
     def _wake(self, symbol: str) -> None:
         """Whatever stands and mentions the symbol is looked at again."""

@@ -14,7 +14,7 @@ from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_ord
 from dlcb.dialects.shape.requirement import Require
 from dlcb.errors import InternalError
 from dlcb.passes.rule_trace import Firing, listener
-from dlcb.passes.solver.law import ExprLaw, Law, RequireLaw, Step
+from dlcb.passes.solver.law import POLYNOMIAL, ExprLaw, Law, RequireLaw, Step
 
 _DEEPEST = 60
 """How often what a rule made may be rewritten again, in a row: more says that rules undo one another."""
@@ -80,12 +80,16 @@ class Engine(Generic[K]):
             return self._rewrite(call(node.op, *[known.get(a, a) for a in node.args]))
         if node.op in ("constant", "symbol"):
             return node
-        return from_terms([(c, [known.get(atom, atom) for atom in atoms]) for c, atoms in node.terms])
+        return self._rewrite(
+            from_terms([(c, [known.get(atom, atom) for atom in atoms]) for c, atoms in node.terms]), node
+        )
 
-    def _rewrite(self, e: Expr) -> Expr:
-        if e.op not in FUNCTIONS:
+    def _rewrite(self, e: Expr, polynomial: Expr | None = None) -> Expr:
+        """One step at the node whose operands are simplified, and what follows from it."""
+        function = e.op if e.op in FUNCTIONS else POLYNOMIAL
+        if function is POLYNOMIAL and polynomial is not e:
             return self._again(e)
-        for rule in self._of_function.get(e.op, ()):
+        for rule in self._of_function.get(function, ()):
             better = rule.rewrite(e, self._facts)
             if better is not None and better is not e:
                 if self._listener is not None:

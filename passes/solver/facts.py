@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcb.dialects.shape import bounds
-from dlcb.dialects.shape.expr import Expr, replace, sub, sym
+from dlcb.dialects.shape.expr import Expr, exact_quotient, from_terms, replace, sub, sym
 from dlcb.passes.solver.engine import Engine
 from dlcb.passes.solver.law import Law
 
@@ -34,6 +34,8 @@ class Facts:
         """The order of the input symbols; of two equal ones the earlier is kept."""
         self.bindings: dict[str, Binding] = {}
         self._claims: dict[str, dict[object, int]] = defaultdict(dict)
+        self._multiples: dict[object, tuple[Expr, Expr]] = {}
+        self._multiples_of: dict[str, dict[object, None]] = defaultdict(dict)
         self._broadcasts: list[tuple[Expr, Expr]] = []
         self._broadcast_pairs: set[tuple[Expr, Expr]] | None = None
         self._expanded: dict[Expr, Expr] = {}
@@ -71,6 +73,17 @@ class Facts:
             self.at_least.pop(symbol, None)
         self.engine.forget()
         self._bounds.clear()
+
+    def claim_divides(self, holder: object, divisor: Expr, multiple: Expr) -> None:
+        """The first divides the second, as long as the holder says so."""
+        self._multiples[holder] = divisor, multiple
+        self._multiples_of[min(multiple.free)][holder] = None
+        self.engine.forget()
+
+    def withdraw_divides(self, holder: object) -> None:
+        _, multiple = self._multiples.pop(holder)
+        del self._multiples_of[min(multiple.free)][holder]
+        self.engine.forget()
 
     def state_broadcast(self, a: Expr, b: Expr) -> None:
         self._broadcasts.append((a, b))
@@ -130,6 +143,24 @@ class Facts:
                 return True if self.is_positive(sub(rhs, lhs)) else False if self.is_nonneg(sub(lhs, rhs)) else None
             case _:
                 return None
+
+    def known_multiple(self, divisor: Expr, term: Expr) -> Expr | None:
+        """A factor of the term that a requirement says the divisor divides; None where none is known."""
+        if not self._multiples:
+            return None
+        for symbol in sorted(term.free):
+            for holder in self._multiples_of.get(symbol, ()):
+                known, multiple = self._multiples[holder]
+                if exact_quotient(known, divisor) is not None and exact_quotient(term, multiple) is not None:
+                    return multiple
+        return None
+
+    def divides(self, divisor: Expr, e: Expr) -> bool:
+        """Whether the divisor is proved to divide the expression: whole, or term by term."""
+        if exact_quotient(e, divisor) is not None or self.known_multiple(divisor, e) is not None:
+            return True
+        terms = [from_terms((term,)) for term in e.terms]
+        return all(exact_quotient(t, divisor) is not None or self.known_multiple(divisor, t) is not None for t in terms)
 
     def broadcasts(self, a: Expr, b: Expr) -> bool:
         """Whether a requirement says that the two sizes broadcast."""

@@ -20,6 +20,8 @@ from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.shape.requirement import Require
 
 LEVELS: Final = ("shape", "coordinate")
+POLYNOMIAL: Final = "polynomial"
+"""What `ExprLaw.functions` calls a sum or product."""
 _RULES: Final = "dlcb.passes.rules"
 K = TypeVar("K", contravariant=True)
 """What is known in the vocabulary of a rule."""
@@ -36,8 +38,6 @@ class Step:
     """It says that the symbol is the expression, which is used everywhere from here on."""
     at_least: tuple[tuple[str, int], ...] = ()
     """It stays a check, and says that the symbols are at least that much."""
-    divides: tuple[Expr, Expr] | None = None
-    """It stays a check, and says that the first divides the second."""
 
     def __str__(self) -> str:
         if self.binding is not None:
@@ -45,8 +45,6 @@ class Step:
             return f"{symbol} is {value}"
         if self.at_least:
             return ", ".join(f"{symbol} is at least {least}" for symbol, least in self.at_least)
-        if self.divides is not None:
-            return f"{self.divides[0]} divides {self.divides[1]}"
         return "never holds" if self.refuted else " and ".join(map(str, self.requires)) or "proved"
 
 
@@ -82,9 +80,10 @@ class RequireLaw(Law, Generic[K]):
 
 
 class ExprLaw(Law, Generic[K]):
-    """Rewrites an atom, whose operands are simplified, to something simpler of the same value."""
+    """Rewrites an atom or polynomial, whose operands are simplified, to something simpler of the same value."""
 
     functions: ClassVar[tuple[str, ...]]
+    """The functions at which it starts, by `Expr.op`, or `POLYNOMIAL`."""
 
     @abstractmethod
     def rewrite(self, e: Expr, facts: K) -> Expr | None:

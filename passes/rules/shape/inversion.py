@@ -16,11 +16,11 @@ class Inversion(RequireRule):
     kinds = ("eq",)
     priority = 30
     before: ClassVar[str] = """
-        6*(n//2) + 4 == 40
+        6*n*m + 4 == 40
         4*(h//2) + 8 == 4*(m//2)
     """
     after: ClassVar[str] = """
-        n//2 == 6
+        m*n == 6
         h//2 + 2 == m//2
     """
     refused: ClassVar = {"the literals have no common factor": "2*(n//2) == 3*(m//2)"}

@@ -15,7 +15,7 @@ from dlcb.passes.solver.rule import PROVED, RequireRule, Step
 class LearnBound(RequireRule):
     kinds = ("lt", "le")
     before: ClassVar[str] = """
-        5 <= 2*n
+        5 <= 2*n*n
         0 < m*h
         3 <= n
         1 <= m
