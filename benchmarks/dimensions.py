@@ -39,7 +39,8 @@ from dlcb.passes.functions import functions, system_of
 from dlcb.passes.solve import dimensions_of
 
 QUICK_S = 2.0
-"""What takes less is measured three times, and the median counts."""
+"""What takes less is measured several times."""
+RUNS = 3
 
 ABOUT = """# Sizes that may vary, by DLCB and by torch.export
 
@@ -107,9 +108,9 @@ def _letters() -> Iterator[str]:
 # DLCB
 
 
-def by_dlcb(model: torch.nn.Module, inputs: Inputs) -> Found:
+def by_dlcb(model: torch.nn.Module, inputs: Inputs, runs: int = 1) -> Found:
     """What `dlcb.compile` would keep."""
-    (dims, system), seconds = _timed(lambda: _solved(capture(model, (), dict(inputs))))
+    (dims, system), seconds = _timed(lambda: _solved(capture(model, (), dict(inputs))), runs)
     return Found(dims, takes=lambda other: _holds(system, model, other), seconds=seconds)
 
 
@@ -161,9 +162,9 @@ def _holds(system: System, model: torch.nn.Module, inputs: Inputs) -> bool:
 # torch.export
 
 
-def by_export(model: torch.nn.Module, inputs: Inputs) -> Found:
+def by_export(model: torch.nn.Module, inputs: Inputs, runs: int = 1) -> Found:
     """What `torch.export` keeps."""
-    program, seconds = _timed(lambda: export_dims.export_all_free(model, inputs))
+    program, seconds = _timed(lambda: export_dims.export_all_free(model, inputs), runs)
     dims = export_dims.exported_dims(program, model, inputs)
     limits = {symbol: _limit(low, high) for symbol, low, high in export_dims.exported_limits(program)}
     return Found(dims, limits, export_dims.taker(program), seconds)
@@ -176,11 +177,11 @@ def _limit(low: int, high: int | None) -> str:
 # Both
 
 
-def _timed(work: Callable[[], T]) -> tuple[T, float]:
+def _timed(work: Callable[[], T], runs: int) -> tuple[T, float]:
+    """The median of the runs; of one where that is not quick."""
     result, seconds = _once(work)
-    if seconds > QUICK_S:
-        return result, seconds
-    return result, statistics.median([seconds, _once(work)[1], _once(work)[1]])
+    more = range(1, runs if seconds <= QUICK_S else 1)
+    return result, statistics.median([seconds, *(_once(work)[1] for _ in more)])
 
 
 def _once(work: Callable[[], T]) -> tuple[T, float]:
@@ -195,19 +196,21 @@ class _TooLong(BaseException):
 
 @contextmanager
 def _at_most(seconds: int) -> Generator[None]:
+    """Of the process's own time."""
+
     def stop(*_: object) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
-Way = Callable[[torch.nn.Module, Inputs], Found]
+Way = Callable[[torch.nn.Module, Inputs, int], Found]
 
 
 def found(way: Way, case: Case, limit_s: int) -> Found:
@@ -216,7 +219,7 @@ def found(way: Way, case: Case, limit_s: int) -> Found:
     torch.manual_seed(1)
     try:
         with _at_most(limit_s):
-            return way(model, case.inputs(case.example, torch.float32))
+            return way(model, case.inputs(case.example, torch.float32), RUNS)
     except _TooLong:
         return Found(reason=f"none in {limit_s} s")
     except UnsupportedError as error:

@@ -17,7 +17,9 @@ from torch.nn import functional as F
 
 from dlcb.benchmarks.case import Case, Inputs, Shape, images, seeded
 
-PICTURES: tuple[Shape, ...] = ((1, 32, 32), (3, 33, 47), (1, 1, 1), (2, 64, 40), (5, 7, 31), (0, 32, 32), (4, 48, 50))
+PICTURES: tuple[Shape, ...] = ((1, 32, 32), (3, 33, 47), (2, 64, 40), (1, 1, 1), (5, 7, 31), (0, 32, 32), (4, 48, 50))
+HALVED: tuple[Shape, ...] = ((1, 32, 32), (3, 33, 47), (2, 64, 40), (1, 8, 8), (5, 9, 31), (0, 32, 32), (4, 48, 50))
+"""Pictures that can be halved three times."""
 
 
 def convolution(inside: int, out: int, kernel: int = 3, stride: int = 1, dilation: int = 1) -> nn.Sequential:
@@ -59,7 +61,7 @@ class Detector(nn.Module):
 
     def __init__(self, classes: int = 5, anchors: int = 3, width: int = 16) -> None:
         super().__init__()
-        self.classes = classes
+        self.classes, self.anchors = classes, anchors
         self.pyramid = Pyramid((8, 12, 16), width)
         self.tower = nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.GroupNorm(4, width), nn.ReLU())
         self.scores = nn.Conv2d(width, anchors * classes, 3, padding=1)
@@ -73,9 +75,9 @@ class Detector(nn.Module):
         for level in self.pyramid(x):
             level = self.tower(level)
             rows, columns = level.shape[-2:]
-            found = self.scores(level).view(batch, -1, self.classes, rows, columns)
-            scores.append(found.permute(0, 3, 4, 1, 2).reshape(batch, -1, self.classes))
-            moved = self.offsets(level).view(batch, -1, 4, rows, columns).permute(0, 3, 4, 1, 2)
+            found = self.scores(level).view(batch, self.anchors, self.classes, rows, columns)
+            scores.append(found.permute(0, 3, 4, 1, 2).reshape(batch, rows * columns * self.anchors, self.classes))
+            moved = self.offsets(level).view(batch, self.anchors, 4, rows, columns).permute(0, 3, 4, 1, 2)
             boxes.append(self.decode(moved, height // rows, width // columns).flatten(1, 3))
         best, label = torch.cat(scores, 1).sigmoid().max(-1)
         limits = torch.tensor([width, height, width, height])
@@ -175,7 +177,7 @@ class SelectiveScan(nn.Module):
         gate, mixed, step = self.inside(self.norm(x)).split((width, width + 2 * self.state, self.heads), -1)
         mixed = F.silu(self.convolution(mixed.transpose(1, 2))[..., :length].transpose(1, 2))
         value, b, c = mixed.split((width, self.state, self.state), -1)
-        value, step = value.view(batch, length, self.heads, -1), F.softplus(step)
+        value, step = value.unflatten(-1, (self.heads, -1)), F.softplus(step)
         y = self.scan(value * step[..., None], -step * self.decay.exp(), b, c)
         y = (y + value * self.skip[:, None]).reshape(batch, length, width)
         return x + self.out(y * F.silu(gate))
@@ -210,8 +212,9 @@ class CachedAttention(nn.Module):
 
     def project(self, x: Tensor) -> list[Tensor]:
         """Queries, keys and values as [batch, heads, length, width of a head]."""
-        batch, length, _ = x.shape
-        return [t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1)]
+        batch, length, width = x.shape
+        sizes = (batch, length, self.heads, width // self.heads)
+        return [t.view(sizes).transpose(1, 2) for t in self.qkv(x).chunk(3, -1)]
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         found = F.scaled_dot_product_attention(q, keys, values, mask)
@@ -341,7 +344,7 @@ def _case(
 SMALL: dict[str, Callable[[], Case]] = {
     "detector": _case("detector", Detector, images("x"), (4, 64, 64), PICTURES),
     "segmenter": _case("segmenter", Segmenter, images("x"), (4, 64, 64), PICTURES),
-    "unet": _case("unet", UNet, images("x"), (4, 64, 64), PICTURES),
+    "unet": _case("unet", UNet, images("x"), (4, 64, 64), HALVED),
     "selective_scan": _case("selective_scan", SelectiveScan, _rows(16), (4, 16), TEXTS),
     "step_in_place": _case("step_in_place", StepInPlace, _in_place, (4, 4, 16), STEPS),
     "step_appending": _case("step_appending", StepAppending, _appending, (4, 4, 8), (*STEPS, (2, 3, 0))),

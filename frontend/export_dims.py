@@ -36,7 +36,9 @@ def exported_dims(program: ExportedProgram, model: torch.nn.Module, inputs: Mapp
 
 
 def _dim(size: Any) -> int | str:
-    return str(size_expr(size)) if isinstance(size, torch.SymInt) else int(size)
+    """A size that was symbolic in the trace may have become a number."""
+    known = not isinstance(size, torch.SymInt) or size_expr(size).is_number
+    return int(size) if known else str(size_expr(size))
 
 
 def exported_limits(program: ExportedProgram) -> Iterator[tuple[str, int, int | None]]:
