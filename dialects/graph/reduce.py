@@ -14,7 +14,7 @@ from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, Sizes, 
 from dlcb.dialects.graph.row import AlongRow, equal_or_nan
 from dlcb.dialects.graph.types import TensorType, type_of
 from dlcb.dialects.graph.view import product
-from dlcb.dialects.shape.expr import Expr, add, const, mul
+from dlcb.dialects.shape.expr import Expr, add, const, mul, size_list
 from dlcb.dialects.types import compute_type, i64, integer_limits, is_float
 
 INFINITY = float("inf")
@@ -187,10 +187,10 @@ class PositionOp(Nonempty):
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         gone = set(self.row_axes)
-        for axis, (have, size) in enumerate(zip(scope.of(self.wanted), scope.of(self.src), strict=True)):
-            want = const(1) if axis in gone else size
-            if have is not want:
-                scope.require("eq", have, want, f"{self.title}: sizes of what is looked for")
+        have = size_list(*scope.of(self.wanted))
+        want = size_list(*[const(1) if axis in gone else size for axis, size in enumerate(scope.of(self.src))])
+        if have is not want:
+            scope.require("eq", have, want, f"{self.title}: sizes of what is looked for")
         return super().infer(scope)
 
     def row_reads(self, coords: Coords, row: Coords) -> Sequence[tuple[SSAValue, Coords]]:

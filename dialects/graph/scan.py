@@ -15,7 +15,7 @@ from dlcb.dialects.graph.base import Coords, ElementBuilder, ShapeScope, read_ro
 from dlcb.dialects.graph.reduce import INFINITY, highest, lowest
 from dlcb.dialects.graph.row import AlongRow, equal_or_nan
 from dlcb.dialects.graph.types import TensorType, type_of
-from dlcb.dialects.shape.expr import Expr
+from dlcb.dialects.shape.expr import Expr, size_list
 from dlcb.dialects.types import f32, f64, i64
 
 
@@ -142,9 +142,9 @@ class LastPositionOp(Scan):
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         sizes = scope.of(self.src)
-        for have, want in zip(scope.of(self.running), sizes, strict=True):
-            if have is not want:
-                scope.require("eq", have, want, f"{self.title}: sizes of x and of the running value")
+        have, want = size_list(*scope.of(self.running)), size_list(*sizes)
+        if have is not want:
+            scope.require("eq", have, want, f"{self.title}: sizes of x and of the running value")
         return (sizes,)
 
     def term(self, b: Any, reads: Sequence[tuple[SSAValue, Coords]], at: Expr) -> Any:

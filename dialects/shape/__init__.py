@@ -2,9 +2,14 @@
 
 from xdsl.ir import Attribute, Operation
 
+from dlcb.dialects.shape.list_ops import ConcatOp, ListOp, PermuteOp
 from dlcb.dialects.shape.ops import FUNCTION_OPS, ConstantOp, DefineOp, RequireOp, SymbolOp, SystemOp
+from dlcb.dialects.shape.types import ListType
 
-OPS: list[type[Operation]] = [SystemOp, SymbolOp, ConstantOp, DefineOp, RequireOp, *FUNCTION_OPS.values()]
-ATTRS: list[type[Attribute]] = []
+OPS: list[type[Operation]] = [
+    *(SystemOp, SymbolOp, ConstantOp, DefineOp, RequireOp, ListOp, ConcatOp, PermuteOp),
+    *FUNCTION_OPS.values(),
+]
+ATTRS: list[type[Attribute]] = [ListType]
 
 __all__ = ["ATTRS", "OPS"]

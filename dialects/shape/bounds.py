@@ -5,7 +5,7 @@ from math import prod
 from typing import TypeAlias
 
 from dlcb.dialects.shape import integers
-from dlcb.dialects.shape.expr import FUNCTIONS, Expr, Term, add, is_condition, mod, mul, post_order, sub
+from dlcb.dialects.shape.expr import FUNCTIONS, Expr, Term, add, is_condition, is_list, mod, mul, post_order, sub
 
 Bounds: TypeAlias = tuple[int | None, int | None]
 """Least and greatest value, both included; None where there is none or none is known."""
@@ -77,6 +77,8 @@ def _node_bounds(node: Expr, known: Mapping[Expr, Bounds], at_least: Mapping[str
         return node.value, node.value
     if node.op == "symbol":
         return at_least.get(node.name), None
+    if is_list(node):
+        return _UNKNOWN
     if node.op not in FUNCTIONS:
         return _polynomial_bounds(node.terms, known)
     if is_condition(node):

@@ -2,6 +2,7 @@
 
 Equal polynomials are the same object, so `is` is equality of expressions; everything that is no polynomial (`floordiv`,
 `minimum`, `select`, comparisons, …) is an *atom* of polynomials. A condition is an expression whose value is 0 or 1.
+Lists of sizes (`[n, m]`, `concat`, `permute`) are compared by `eq`, and are no numbers.
 
 `floordiv` and `mod` are Python's. A division by zero evaluates to 0, but an expression whose divisor is zero has no
 meaning that simplification keeps: `n*m // m` is `n` here.
@@ -34,7 +35,8 @@ from dlcb.dialects.shape.functions import (
     scaled,
     select,
 )
-from dlcb.dialects.shape.integers import FUNCTIONS
+from dlcb.dialects.shape.integers import CALLS, FUNCTIONS
+from dlcb.dialects.shape.lists import concat, elements, is_list, permute, size_list
 from dlcb.dialects.shape.nodes import (
     ONE,
     ZERO,
@@ -57,6 +59,7 @@ from dlcb.dialects.shape.nodes import (
 from dlcb.errors import InternalError
 
 __all__ = [
+    "CALLS",
     "FUNCTIONS",
     "ONE",
     "ZERO",
@@ -71,9 +74,11 @@ __all__ = [
     "call",
     "ceildiv",
     "children",
+    "concat",
     "const",
     "constant_term",
     "divides",
+    "elements",
     "eq",
     "evaluate",
     "exact_quotient",
@@ -81,6 +86,7 @@ __all__ = [
     "floordiv",
     "from_terms",
     "is_condition",
+    "is_list",
     "le",
     "logical_and",
     "logical_not",
@@ -91,10 +97,12 @@ __all__ = [
     "mod",
     "mul",
     "ne",
+    "permute",
     "post_order",
     "replace",
     "scaled",
     "select",
+    "size_list",
     "sub",
     "substitute",
     "sym",
@@ -114,8 +122,8 @@ def evaluate(e: Expr, env: Mapping[str, int]) -> int:
             if node.name not in env:
                 raise InternalError(f"evaluate: symbol '{node.name}' of {e} has no value; given: {sorted(env)}")
             values[node] = int(env[node.name])
-        elif node.op in FUNCTIONS:
-            values[node] = FUNCTIONS[node.op](*[values[a] for a in node.args])
+        elif node.op in CALLS:
+            values[node] = CALLS[node.op](*[values[a] for a in node.args])
         else:
             values[node] = _evaluate_terms(node.terms, values)
     return values[e]
@@ -146,7 +154,7 @@ def replace(e: Expr, names: Container[str], replaced: dict[Expr, Expr]) -> Expr:
     for node in post_order((e,), replaced):
         if not any([name in names for name in node.free]):
             replaced[node] = node
-        elif node.op in FUNCTIONS:
+        elif node.op in CALLS:
             replaced[node] = call(node.op, *[replaced[a] for a in node.args])
         else:
             replaced[node] = from_terms([(c, [replaced[atom] for atom in atoms]) for c, atoms in node.terms])

@@ -7,6 +7,7 @@ from functools import lru_cache
 from math import gcd
 
 from dlcb.dialects.shape import integers
+from dlcb.dialects.shape.lists import concat, elements, is_list, permute, size_list
 from dlcb.dialects.shape.nodes import (
     MEMO_SIZE,
     ONE,
@@ -194,6 +195,10 @@ def broadcast(a: ExprLike, b: ExprLike) -> Expr:
 
 @lru_cache(MEMO_SIZE)
 def eq(a: ExprLike, b: ExprLike) -> Expr:
+    """Of two lists: all elements are equal."""
+    if isinstance(a, Expr) and isinstance(b, Expr) and is_list(a) and is_list(b):
+        pairs = list(zip(elements(a), elements(b), strict=False))
+        return logical_and(*[eq(x, y) for x, y in pairs]) if len(elements(a)) == len(elements(b)) else ZERO
     difference = sub(a, b).value
     if difference is not None:
         return const(difference == 0)
@@ -311,6 +316,9 @@ _CONSTRUCTORS: dict[str, Callable[..., Expr]] = {
     "logical_not": logical_not,
     "add": add,
     "mul": mul,
+    "list": size_list,
+    "concat": concat,
+    "permute": permute,
 }
 
 

@@ -1,6 +1,7 @@
 """What each function of sizes computes from integers. A condition is 0 or 1; any other number counts as true."""
 
 from collections.abc import Callable
+from typing import Any
 
 
 def floordiv(a: int, b: int) -> int:
@@ -73,3 +74,21 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "logical_not": logical_not,
 }
 """By the name that an expression's `op` and the op of `dlcb.shape` have."""
+
+
+def concat(*lists: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([element for part in lists for element in part])
+
+
+def permute(of: tuple[int, ...], *order: int) -> tuple[int, ...]:
+    return tuple([of[place] for place in order])
+
+
+def size_list(*elements: int) -> tuple[int, ...]:
+    return elements
+
+
+LIST_FUNCTIONS: dict[str, Callable[..., tuple[int, ...]]] = {"list": size_list, "concat": concat, "permute": permute}
+"""What makes lists, of numbers and of other lists. Of lists, `eq` alone is asked."""
+CALLS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **LIST_FUNCTIONS}
+"""All that is no constant, symbol or polynomial."""

@@ -10,20 +10,20 @@ from operator import attrgetter
 from typing import TypeAlias
 from weakref import ref
 
-from dlcb.dialects.shape.integers import FUNCTIONS
+from dlcb.dialects.shape.integers import CALLS
 
 MEMO_SIZE = 1 << 16
 """How many results each constructor remembers."""
 _DIGEST_MASK = (1 << 60) - 1
 
 
-_FUNCTION_NUMBER = {op: number for number, op in enumerate(FUNCTIONS, start=10)}
+_FUNCTION_NUMBER = {op: number for number, op in enumerate(CALLS, start=10)}
 
 
 class Expr:
     """One node. Made by the functions of this module only, which is what makes `is` mean equality.
 
-    `op` is "constant", "symbol", "add", "mul" or a name in `FUNCTIONS`. Walk a tree through `op` and `args`, or take a
+    `op` is "constant", "symbol", "add", "mul" or a name in `CALLS`. Walk a tree through `op` and `args`, or take a
     polynomial apart with `terms`.
     """
 
@@ -152,7 +152,7 @@ def sym(name: str) -> Expr:
 
 
 def function_node(op: str, args: tuple[Expr, ...]) -> Expr:
-    """The node of a function in `FUNCTIONS`, as it is: simplification is its constructor's."""
+    """The node of a function in `CALLS`, as it is: simplification is its constructor's."""
     identity = (op, args)
     found = _find(identity)
     if found is not None:
@@ -261,7 +261,7 @@ def constant_term(e: Expr) -> int:
 
 def children(e: Expr) -> Sequence[Expr]:
     """The direct sub-expressions: operands of an atom, atoms of a polynomial."""
-    if e.op in FUNCTIONS:
+    if e.op in CALLS:
         return e.args
     if e.op in ("add", "mul"):
         return [atom for _, atoms in e.terms for atom in atoms]
@@ -305,7 +305,9 @@ def _text(e: Expr) -> str:
         return e.name
     if e.op in _INFIX:
         return f" {_INFIX[e.op]} ".join(map(_in_parentheses, e.args))
-    if e.op in FUNCTIONS:
+    if e.op == "list":
+        return f"[{', '.join(map(str, e.args))}]"
+    if e.op in CALLS:
         return f"{e.op}({', '.join(map(str, e.args))})"
     text = ""
     for coefficient, atoms in e.terms:

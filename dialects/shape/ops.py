@@ -29,21 +29,25 @@ from xdsl.utils.exceptions import VerifyException
 from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.shape.expr import FUNCTIONS
 from dlcb.dialects.shape.requirement import REQUIREMENTS
+from dlcb.dialects.shape.types import ListType
 from dlcb.dialects.types import index
 
 SourceKind = Literal["size", "stride", "int"]
 _SOURCES: tuple[SourceKind, ...] = ("size", "stride", "int")
 
 
-def _parse_value(parser: Parser) -> SSAValue:
-    return parser.resolve_operand(parser.parse_unresolved_operand(), index)
+def parse_value(parser: Parser) -> SSAValue:
+    """A value of its type; one that is not defined before is taken for a number."""
+    operand = parser.parse_unresolved_operand()
+    defined = parser.ssa_values.get(operand.operand_name)
+    return parser.resolve_operand(operand, index if defined is None else defined[operand.index].type)
 
 
-def _parse_values(parser: Parser) -> list[SSAValue]:
-    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: _parse_value(parser))
+def parse_values(parser: Parser) -> list[SSAValue]:
+    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
 
 
-def _print_values(printer: Printer, values: Sequence[SSAValue]) -> None:
+def print_values(printer: Printer, values: Sequence[SSAValue]) -> None:
     printer.print_list(values, printer.print_ssa_value)
 
 
@@ -84,7 +88,7 @@ class SystemOp(QuickOp):
     def verify_(self) -> None:
         defined: set[str] = set()
         for op in self.body.block.ops:
-            if not isinstance(op, SymbolOp | DefineOp | FunctionOp | ConstantOp | RequireOp):
+            if not isinstance(op, SymbolOp | DefineOp | CalculationOp | ConstantOp | RequireOp):
                 raise VerifyException(f"{op.name} can not stand in a {self.name}")
             if isinstance(op, SymbolOp | DefineOp):
                 if op.symbol in defined:
@@ -231,7 +235,7 @@ class DefineOp(QuickOp):
     def parse(cls, parser: Parser) -> Self:
         symbol = parser.parse_str_literal()
         parser.parse_punctuation("=")
-        return cls.make(symbol, _parse_value(parser))
+        return cls.make(symbol, parse_value(parser))
 
     def print(self, printer: Printer) -> None:
         _print_string(printer, self.symbol)
@@ -244,13 +248,14 @@ class RequireOp(QuickOp):
     """What must hold when the program runs; `text` says who needs it: `linear: model.py:12`.
 
     Kinds: `eq ne lt le`, `divides` (the first divides the second), `broadcastable` (equal, or one is 1), `expandable`
-    (equal, or the first is 1) have two operands; `any_of` has any number of conditions, of which one must hold."""
+    (equal, or the first is 1) have two operands, which for `eq` may be lists; `any_of` has any number of conditions, of
+    which one must hold."""
 
     name = "dlcb.shape.require"
 
     kind_name = prop_def(StringAttr)
     message = prop_def(StringAttr)
-    values = var_operand_def(index)
+    values = var_operand_def()
     traits = traits_def(HasParent(SystemOp))
 
     @classmethod
@@ -273,15 +278,20 @@ class RequireOp(QuickOp):
             raise VerifyException(f"{self.kind} has {count} operands, expected 2")
         if not count:
             raise VerifyException("any_of has no operands, expected at least 1")
+        lists = [isinstance(value.type, ListType) for value in self.operands]
+        if any(lists) and not (self.kind == "eq" and all(lists)):
+            raise VerifyException(f"{self.kind} of a list; two lists can be eq, and nothing else")
+        if any(not is_list and value.type != index for is_list, value in zip(lists, self.operands, strict=True)):
+            raise VerifyException(f"{self.kind} of what is neither a size nor a list of sizes")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         kind = parser.parse_identifier()
-        return cls.make(kind, _parse_values(parser), parser.parse_optional_str_literal() or "")
+        return cls.make(kind, parse_values(parser), parser.parse_optional_str_literal() or "")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.kind} ")
-        _print_values(printer, self.operands)
+        print_values(printer, self.operands)
         if self.text:
             _print_string(printer, self.text)
 
@@ -300,7 +310,20 @@ _ARITY: dict[str, int | None] = {
 """The number of operands where it is not 2; None for two or more."""
 
 
-class FunctionOp(QuickOp, ABC):
+class CalculationOp(QuickOp, ABC):
+    """The one result is a number, or a list of them, that follows from the operands."""
+
+    @classmethod
+    def make(cls, values: Sequence[SSAValue]) -> Self:
+        raise NotImplementedError(f"{cls.name} is not made of operands alone")
+
+    @property
+    def function(self) -> str:
+        """The name in `expr.CALLS`, or `add`, `mul`."""
+        return self.name.rpartition(".")[2]
+
+
+class FunctionOp(CalculationOp):
     """result = function(operands), on integers; `expr.FUNCTIONS` says what each computes. A condition is 0 or 1."""
 
     values = var_operand_def(index)
@@ -311,11 +334,6 @@ class FunctionOp(QuickOp, ABC):
     def make(cls, values: Sequence[SSAValue]) -> Self:
         return cls.create(operands=values, result_types=[index])
 
-    @property
-    def function(self) -> str:
-        """The name in `expr.FUNCTIONS`, or `add`, `mul`."""
-        return self.name.rpartition(".")[2]
-
     def verify_(self) -> None:
         count, arity = len(self.operands), _ARITY.get(self.function, 2)
         if count != arity and (arity is not None or count < 2):
@@ -323,11 +341,11 @@ class FunctionOp(QuickOp, ABC):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        return cls.make(_parse_values(parser))
+        return cls.make(parse_values(parser))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
-        _print_values(printer, self.operands)
+        print_values(printer, self.operands)
 
 
 @irdl_op_definition

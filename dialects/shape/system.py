@@ -9,11 +9,12 @@ from typing import Literal
 from xdsl.ir import Operation, SSAValue
 
 from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, call, const, substitute, sym
+from dlcb.dialects.shape.list_ops import ConcatOp, ListOp, PermuteOp
 from dlcb.dialects.shape.ops import (
     FUNCTION_OPS,
+    CalculationOp,
     ConstantOp,
     DefineOp,
-    FunctionOp,
     RequireOp,
     SymbolOp,
     SystemOp,
@@ -136,7 +137,9 @@ class System:
                     values[inner.results[0]] = sym(inner.symbol)
                 case ConstantOp():
                     values[inner.results[0]] = const(inner.number)
-                case FunctionOp():
+                case PermuteOp():
+                    values[inner.results[0]] = call("permute", values[inner.operands[0]], *inner.places)
+                case CalculationOp():
                     values[inner.results[0]] = call(inner.function, *[values[a] for a in inner.operands])
                 case DefineOp():
                     system.defines[inner.symbol] = values[inner.operands[0]]
@@ -172,6 +175,23 @@ def _requirement(op: RequireOp, sides: list[Expr]) -> Require:
     return Require(op.kind, lhs, rhs, op.text)
 
 
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    """What the op of the node has as operands: the order of a permutation is none."""
+    return node.args[:1] if node.op == "permute" else node.args
+
+
+def _calculation(node: Expr, operands: list[SSAValue]) -> CalculationOp:
+    match node.op:
+        case "list":
+            return ListOp.make(operands)
+        case "concat":
+            return ConcatOp.make(operands)
+        case "permute":
+            return PermuteOp.make_ordered(operands[0], [place.value or 0 for place in node.args[1:]])
+        case function:
+            return FUNCTION_OPS[function].make(operands)
+
+
 _COUNTER = re.compile(r"_(\d+)$")
 """The end of a name that xDSL would cut off, so that `x_2` would print as `%x`."""
 
@@ -192,7 +212,7 @@ class _Writer:
         pending = [expr]
         while pending:
             node = pending[-1]
-            missing = [] if node in self._values else [a for a in node.args if a not in self._values]
+            missing = [] if node in self._values else [a for a in _operands(node) if a not in self._values]
             if missing:
                 pending += reversed(missing)
                 continue
@@ -207,6 +227,6 @@ class _Writer:
         if node.value is not None:
             op = ConstantOp.make(node.value)
         else:
-            op = FUNCTION_OPS[node.op].make([self._values[a] for a in node.args])
+            op = _calculation(node, [self._values[a] for a in _operands(node)])
         self.ops.append(op)
         return op.results[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from dlcb.dialects.shape.expr import FUNCTIONS, Expr, add, as_expr, call, mul, sym
+from dlcb.dialects.shape.expr import CALLS, Expr, add, as_expr, call, mul, size_list, sym
 from dlcb.dialects.shape.requirement import REQUIREMENTS, Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UserError
@@ -116,7 +116,9 @@ def _expr(tree: ast.expr) -> Expr:
             return call(_BINARY[type(op)], *map(_expr, values))
         case ast.Compare(ops=[op], left=left, comparators=[right]) if type(op) in _BINARY:
             return call(_BINARY[type(op)], _expr(left), _expr(right))
-        case ast.Call(func=ast.Name(id=function), args=args) if function in FUNCTIONS:
+        case ast.List(elts=elements):
+            return size_list(*map(_expr, elements))
+        case ast.Call(func=ast.Name(id=function), args=args) if function in CALLS:
             return call(function, *map(_expr, args))
         case _:
             raise UserError(f"no expression over sizes: {ast.unparse(tree)}")

@@ -80,3 +80,43 @@ dlcb.shape.system @windows_in_a_row_are_one_division {
   dlcb.shape.require le %one, %first "conv2d: model.py:5"
   dlcb.shape.require le %one, %second "conv2d: model.py:6"
 }
+
+// CHECK-LABEL: dlcb.shape.system @lists_are_equal_element_by_element {
+// CHECK-NEXT:    %n = dlcb.shape.symbol "n" size "x" 0
+// CHECK-NEXT:    %m = dlcb.shape.symbol "m" size "y" 0
+// CHECK-NEXT:    %k = dlcb.shape.symbol "k" size "y" 1
+// CHECK-NEXT:    [[four:%.*]] = dlcb.shape.constant 4
+// CHECK-NEXT:    dlcb.shape.require eq %k, [[four]] "where: model.py:9"
+// CHECK-NEXT:    dlcb.shape.require eq %m, %n "where: model.py:9"
+// CHECK-NEXT:  }
+dlcb.shape.system @lists_are_equal_element_by_element {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %m = dlcb.shape.symbol "m" size "y" 0
+  %k = dlcb.shape.symbol "k" size "y" 1
+  %four = dlcb.shape.constant 4
+  %left = dlcb.shape.list [%four]
+  %right = dlcb.shape.list [%n]
+  %whole = dlcb.shape.concat %left, %right
+  %sizes = dlcb.shape.list [%m, %k]
+  %turned = dlcb.shape.permute %sizes [1, 0]
+  dlcb.shape.require eq %whole, %turned "where: model.py:9"
+}
+
+// CHECK-LABEL: dlcb.shape.system @a_known_multiple_leaves_a_division {
+// CHECK-NOT:     dlcb.shape.mod
+// CHECK:         [[q:%.*]] = dlcb.shape.floordiv %n,
+// CHECK-NEXT:    %d1 = dlcb.shape.define "d1" = [[q]]
+// CHECK-NEXT:    dlcb.shape.require divides %{{.*}}, %n "view: model.py:3"
+// CHECK-NEXT:  }
+dlcb.shape.system @a_known_multiple_leaves_a_division {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %four = dlcb.shape.constant 4
+  %zero = dlcb.shape.constant 0
+  %q = dlcb.shape.floordiv %n, %four
+  %rest = dlcb.shape.mod %n, %four
+  %whole = dlcb.shape.mul %q, %four
+  %d1 = dlcb.shape.define "d1" = %q
+  dlcb.shape.require divides %four, %n "view: model.py:3"
+  dlcb.shape.require eq %rest, %zero "view: model.py:4"
+  dlcb.shape.require eq %whole, %n "view: model.py:5"
+}

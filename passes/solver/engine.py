@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
-from dlcb.dialects.shape.expr import FUNCTIONS, Expr, call, from_terms, post_order
+from dlcb.dialects.shape.expr import CALLS, Expr, call, from_terms, post_order
 from dlcb.dialects.shape.requirement import Require
 from dlcb.errors import InternalError
 from dlcb.passes.rule_trace import Firing, listener
@@ -76,7 +76,7 @@ class Engine(Generic[K]):
 
     def _node(self, node: Expr) -> Expr:
         known = self._known
-        if node.op in FUNCTIONS:
+        if node.op in CALLS:
             return self._rewrite(call(node.op, *[known.get(a, a) for a in node.args]))
         if node.op in ("constant", "symbol"):
             return node
@@ -86,7 +86,7 @@ class Engine(Generic[K]):
 
     def _rewrite(self, e: Expr, polynomial: Expr | None = None) -> Expr:
         """One step at the node whose operands are simplified, and what follows from it."""
-        function = e.op if e.op in FUNCTIONS else POLYNOMIAL
+        function = e.op if e.op in CALLS else POLYNOMIAL
         if function is POLYNOMIAL and polynomial is not e:
             return self._again(e)
         for rule in self._of_function.get(function, ()):

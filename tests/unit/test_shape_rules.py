@@ -29,15 +29,23 @@ SHIPPED = (
     "shape-DivisionBound",
     "shape-DivisionRemainder",
     "shape-EqualOrOne",
+    "shape-ExactDivision",
     "shape-Extremum",
+    "shape-FloorInversion",
     "shape-Folding",
+    "shape-ImpliedDivides",
     "shape-Inversion",
     "shape-Isolation",
     "shape-KnownBroadcast",
+    "shape-KnownMultiple",
     "shape-LearnBound",
+    "shape-ListUnpacking",
     "shape-NestedDivision",
     "shape-Numel",
+    "shape-Pinch",
+    "shape-ScaledBound",
     "shape-Substitution",
+    "shape-WholeProduct",
 )
 """So that a rule whose file is gone is missed; a new rule is tested without an entry here."""
 

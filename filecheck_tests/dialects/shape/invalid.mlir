@@ -116,3 +116,61 @@ dlcb.shape.system @main {
   %two = dlcb.shape.constant 2
   %q = dlcb.shape.scaled %n, %two, %zero
 }
+
+// -----
+
+// CHECK: le of a list; two lists can be eq, and nothing else
+dlcb.shape.system @main {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %l = dlcb.shape.list [%n]
+  dlcb.shape.require le %l, %l
+}
+
+// -----
+
+// CHECK: eq of a list; two lists can be eq, and nothing else
+dlcb.shape.system @main {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %l = dlcb.shape.list [%n]
+  dlcb.shape.require eq %l, %n
+}
+
+// -----
+
+// CHECK: [0, 0] is no order of a list of 2
+dlcb.shape.system @main {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %l = dlcb.shape.list [%n, %n]
+  %p = dlcb.shape.permute %l [0, 0]
+}
+
+// -----
+
+// CHECK: the result is a list of 3, expected 1
+dlcb.shape.system @main {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %l = "dlcb.shape.list"(%n) : (index) -> !dlcb.shape.list<3>
+}
+
+// -----
+
+// CHECK: concat has no operands, expected at least 1
+dlcb.shape.system @main {
+  %l = "dlcb.shape.concat"() : () -> !dlcb.shape.list<0>
+}
+
+// -----
+
+// CHECK: Expected attribute index but got !dlcb.shape.list<2>
+dlcb.shape.system @main {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %l = dlcb.shape.list [%n, %n]
+  %s = dlcb.shape.add %l, %n
+}
+
+// -----
+
+// CHECK: a list of -1 sizes
+dlcb.shape.system @main {
+  %l = "dlcb.shape.list"() : () -> !dlcb.shape.list<-1>
+}

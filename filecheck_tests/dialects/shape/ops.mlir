@@ -85,3 +85,19 @@ dlcb.shape.system @requirements {
   // CHECK-NEXT: dlcb.shape.require any_of %eq, %lt, %n "pad: model.py:3"
   dlcb.shape.require any_of %eq, %lt, %n "pad: model.py:3"
 }
+
+// CHECK-LABEL: dlcb.shape.system @lists {
+dlcb.shape.system @lists {
+  %n = dlcb.shape.symbol "n" size "x" 0
+  %m = dlcb.shape.symbol "m" size "x" 1
+  // CHECK: %list = dlcb.shape.list [%n, %m]
+  %list = dlcb.shape.list [%n, %m]
+  // CHECK-NEXT: %empty = dlcb.shape.list []
+  %empty = dlcb.shape.list []
+  // CHECK-NEXT: %both = dlcb.shape.concat %list, %empty, %list
+  %both = dlcb.shape.concat %list, %empty, %list
+  // CHECK-NEXT: %turned = dlcb.shape.permute %both [3, 0, 1, 2]
+  %turned = dlcb.shape.permute %both [3, 0, 1, 2]
+  // CHECK-NEXT: dlcb.shape.require eq %turned, %both "add: model.py:3"
+  dlcb.shape.require eq %turned, %both "add: model.py:3"
+}
