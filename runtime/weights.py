@@ -54,6 +54,8 @@ class Weights:
         self._device = target.device
         self.derivation = Derivation(derive, self._sources, target) if derive else None
         self.is_frozen = mode == "frozen"
+        self._is_settled = False
+        """Were all bound tensors found, and does no call look again?"""
         self.addresses: dict[str, int] = {}
         """Where the bound tensors are, by name; derived weights are not among them: they stay where they are."""
         self._address_list: list[int] = []
@@ -70,10 +72,13 @@ class Weights:
     def locate(self) -> None:
         """Look where the bound tensors are; launches nothing. Afterwards versions, addresses and `alignments` are those
         of this call."""
-        if not self.is_frozen:
-            self._look()
-        elif not self.version:
+        if self._is_settled:
+            return
+        if self.is_frozen:
             self._hold()
+        else:
+            self._look()
+        self._is_settled = self.is_frozen or not self._source_list
 
     def current(self, stream: int, observer: StepObserver | None = None) -> tuple[Tensor, ...]:
         """The tensors in the order of main's weight arguments, derived ones up to date."""
