@@ -44,6 +44,8 @@ class Convolution(Contract):
         channels = mul(w[1], groups) if self.transposed is None else w[0]
         if x[1] is not channels:
             scope.require("eq", x[1], channels, f"{self.title}: input channels differ")
+        for size in w:
+            scope.require("le", const(1), size, f"{self.title}: a weight without elements")
         if self.bias is not None:
             (size,) = scope.of(self.bias)
             if size is not out:

@@ -100,6 +100,11 @@ class Builder:
             if Require(kind, a, b).condition.value != 1 and not (kind == "le" and is_nonneg(sub(b, a), self.at_least)):
                 self.system.require(kind, lhs, rhs, f"{self.title}: {what}")
 
+    def require_elements(self, sizes: Sequence[ExprLike], what: str) -> None:
+        """None of these sizes is 0."""
+        for size in sizes:
+            self.require("le", 1, size, f"{what} without elements")
+
     def literal(self, size: Any, what: str) -> int:
         """A number that must not depend on sizes."""
         if not isinstance(size, Expr):

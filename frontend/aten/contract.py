@@ -16,6 +16,7 @@ from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
 from dlcb.dialects.shape.expr import Expr, broadcast, const, floordiv, mul, sub
 from dlcb.dialects.types import compute_type, f64
+from dlcb.errors import UserError
 from dlcb.frontend.aten import einsum, padding
 from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
@@ -55,6 +56,8 @@ def tensordot(i: Builder, self: SSAValue, other: SSAValue, dims_self: Any, dims_
     rows = [a for a in range(rank_of(self)) if a not in gone]
     columns = [a for a in range(rank_of(other)) if a not in theirs]
     have, want = i.sizes(self), i.sizes(other)
+    for mine, its in zip(gone, theirs, strict=True):
+        i.require("eq", have[mine], want[its], "sizes that are summed over differ")
     lhs = i.reshape(
         i.permute(self, [*rows, *gone]), (product([have[a] for a in rows]), product([have[a] for a in gone]))
     )
@@ -69,6 +72,7 @@ def addbmm(
 ) -> SSAValue:
     """The sum of a stack of matrix products is one product of all columns by all rows."""
     batch, rows, inner_size = i.sizes(batch1)
+    i.require("eq", batch, i.sizes(batch2)[0], "numbers of matrices differ")
     lhs = i.reshape(i.permute(batch1, (1, 0, 2)), (rows, product([batch, inner_size])))
     rhs = i.reshape(batch2, (product([batch, inner_size]), i.sizes(batch2)[2]))
     return addmm(i, self, lhs, rhs, beta=beta, alpha=alpha)
@@ -82,6 +86,9 @@ def bilinear(i: Builder, self: SSAValue, input2: SSAValue, weight: SSAValue, bia
         return i.without_axis(bilinear(i, *rows, weight, bias), 0)
     out, first, second = i.sizes(weight)
     *lead, _ = i.sizes(self)
+    for mine, its in zip(lead, i.sizes(input2), strict=False):
+        i.require("eq", mine, its, "leading sizes differ")
+    i.require("eq", second, i.sizes(input2)[-1], "size of the second input")
     wide = compute_type(i.element)
     folded = i.matmul(self, i.reshape(i.permute(weight, (1, 0, 2)), (first, product([out, second]))), element=wide)
     pairs = i.reshape(folded, (*lead, out, second))
@@ -90,7 +97,12 @@ def bilinear(i: Builder, self: SSAValue, input2: SSAValue, weight: SSAValue, bia
     return i.cast(total, i.element) if bias is None else i.call("add", total, bias)
 
 
-@TABLE.handles("matmul", "mm", "bmm", "mv", "dot", "vdot")
+@TABLE.handles("bmm")
+def bmm(i: Builder, self: SSAValue, mat2: SSAValue) -> SSAValue:
+    return i.matmul(self, mat2)
+
+
+@TABLE.handles("matmul", "mm", "mv", "dot", "vdot")
 def matmul(i: Builder, self: SSAValue, other: SSAValue) -> SSAValue:
     """A vector is a matrix of one row or column, which vanishes again; leading dims broadcast."""
     lhs = self if rank_of(self) > 1 else i.unsqueeze(self, 0)
@@ -139,9 +151,18 @@ def addmm(i: Builder, self: SSAValue, mat1: SSAValue, mat2: SSAValue, *, beta: A
         return i.matmul(mat1, mat2, self)
     wide = compute_type(i.element)
     result = i.matmul(mat1, mat2, element=wide)
+    require_expandable(i, self, i.sizes(result))
     if beta == 0:
         return i.cast(i.call("mul", result, alpha, element=wide), i.element)
     return arithmetic(i, "add", scaled(i, self, beta), scaled(i, result, alpha))
+
+
+def require_expandable(i: Builder, value: SSAValue, sizes: Sequence[Expr]) -> None:
+    """What is added to a product does not enlarge it."""
+    if rank_of(value) > len(sizes):
+        raise UserError(f"{i.title}: a tensor of rank {rank_of(value)} is added to a product of rank {len(sizes)}")
+    for mine, size in zip(reversed(i.sizes(value)), reversed(sizes), strict=False):
+        i.require("expandable", mine, size, "the tensor that is added does not expand to the product")
 
 
 @TABLE.handles("outer", "ger")
@@ -153,6 +174,7 @@ def outer(i: Builder, self: SSAValue, vec2: SSAValue) -> SSAValue:
 def addr(i: Builder, self: SSAValue, vec1: SSAValue, vec2: SSAValue, *, beta: Any = 1, alpha: Any = 1) -> SSAValue:
     wide = compute_type(i.element)
     product_ = i.call("mul", i.unsqueeze(vec1, 1), vec2, element=wide)
+    require_expandable(i, self, i.sizes(product_))
     if beta == 0:
         return i.cast(i.call("mul", product_, alpha, element=wide), i.element)
     return arithmetic(i, "add", scaled(i, self, beta), scaled(i, product_, alpha))

@@ -187,6 +187,7 @@ def batch_norm_of_batch(
     eps: float,
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Without running statistics; also the mean and 1 / √(variance + eps) of each channel."""
+    i.require_elements(i.sizes(self), "an input")
     mean, spread = _batch_statistics(i, self)
     inverse = _inverse(i, spread, eps)
     return _by_statistics(i, self, weight, bias, mean, inverse), _flat(i, mean, 1), _flat(i, inverse, 2)
@@ -207,6 +208,7 @@ def batch_norm_in_training(
     """Also the batch's statistics, and the new running ones; the running variance is unbiased."""
     if not training:
         i.unsupported("running statistics that are only read")
+    i.require_elements(i.sizes(self), "an input")
     mean, spread = _batch_statistics(i, self)
     inverse, wide = _inverse(i, spread, eps), compute_type(i.like(running_mean))
     count = product([s for axis, s in enumerate(i.sizes(self)) if axis != 1])

@@ -45,14 +45,28 @@ def pad(i: Builder, self: SSAValue, pad: Sequence[Any], mode: Any = "constant", 
 
 def _padded_with_own(i: Builder, self: SSAValue, pad: Sequence[Any], mode: str) -> SSAValue:
     """Padding with elements of the tensor itself; a negative amount cuts off."""
+    if mode != "circular":
+        i.require_elements(i.sizes(self)[rank_of(self) - len(pad) // 2 - 1 :], "an input")
     for place in range(len(pad) // 2):
         axis, low, high = rank_of(self) - 1 - place, pad[2 * place], pad[2 * place + 1]
         if mode == "circular":
             self, low, high = _cut(i, self, axis, low, high)
         size: Expr = i.sizes(self)[axis]
+        _require_enough(i, size, low, high, mode)
         places = i.call("sub", iota(i, add(add(size, low), high)), low, element=i64)
         self = take(i, self, _own_places(i, places, size, mode), axis, UNCHECKED)
     return self
+
+
+def _require_enough(i: Builder, size: Expr, low: ExprLike, high: ExprLike, mode: str) -> None:
+    """No place is as far outside as the elements reach; something is left."""
+    for amount in (low, high):
+        if mode == "reflect":
+            i.require("lt", amount, size, "as many elements of padding as there are")
+        elif mode == "circular":
+            i.require("le", amount, size, "more elements of padding than there are")
+    if mode != "circular":
+        i.require_elements([add(add(size, low), high)], "a result")
 
 
 def _own_places(i: Builder, places: SSAValue, size: Expr, mode: str) -> SSAValue:

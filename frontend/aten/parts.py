@@ -81,6 +81,7 @@ def unfold(i: Builder, self: SSAValue, dimension: int, size: Any, step: Any, dil
 @TABLE.handles("im2col")
 def im2col(i: Builder, self: SSAValue, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> SSAValue:
     """[.., c, h, w] -> [.., c · kernel, positions]: the windows of an image as columns."""
+    i.require_elements(i.sizes(self)[rank_of(self) - 3 :], "an image")
     kernel, dilations, pads, strides = (spread(v, 2) for v in (kernel_size, dilation, padding, stride))
     around = [n for p in reversed(pads) for n in (p, p)]
     rank = rank_of(self)

@@ -38,6 +38,8 @@ def _window(
     ceil: bool,
     **properties: Attribute,
 ) -> SSAValue:
+    i.require_elements(_unbatched(i, operands[0], spatial), "an input")
+
     def numbers(value: Any) -> Any:
         return int_list(tuple(i.literal(n, "a window's numbers") for n in spread(value, spatial)))
 
@@ -107,6 +109,7 @@ def _enter_pools(spatial: int) -> None:
         wanted = _wanted(i, self, output_size, spatial)
         if all(size.value == 1 for size in wanted):
             return i.reduce(MeanOp, self, tuple(range(rank - spatial, rank)))
+        i.require_elements(_unbatched(i, self, spatial)[spatial < 3 :], "an input")
         kernel = [_even_window(size, out) for size, out in zip(i.sizes(self)[rank - spatial :], wanted, strict=True)]
         if None not in kernel:
             return _window(i, AvgPoolOp, [self], i.element, spatial, tuple(kernel), None, 0, 1, False)
@@ -117,6 +120,7 @@ def _enter_pools(spatial: int) -> None:
     @TABLE.handles(f"adaptive_max_pool{spatial}d")
     def adaptive_max_pool(i: Builder, self: SSAValue, output_size: Any) -> tuple[SSAValue, None]:
         rank = rank_of(self)
+        i.require_elements(_unbatched(i, self, spatial), "an input")
         for axis, size in enumerate(_wanted(i, self, output_size, spatial), rank - spatial):
             inside = _parts(i, i.sizes(self)[axis], size, rank - axis)
             self = _over_parts(i, AmaxOp, self, inside, axis, lowest(i.element), i.element)
@@ -125,6 +129,11 @@ def _enter_pools(spatial: int) -> None:
 
 for _spatial in (1, 2, 3):
     _enter_pools(_spatial)
+
+
+def _unbatched(i: Builder, self: SSAValue, spatial: int) -> Sequence[Expr]:
+    """The channels, then the dims that are pooled."""
+    return i.sizes(self)[rank_of(self) - spatial - 1 :]
 
 
 def _wanted(i: Builder, self: SSAValue, output_size: Any, spatial: int) -> list[Expr]:

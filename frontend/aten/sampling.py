@@ -69,6 +69,8 @@ def _enter_upsampling(name: str, spatial: int, resampled: Callable[..., SSAValue
         first = rank_of(self) - spatial
         sizes = i.sizes(self)[first:]
         wanted = _output_sizes(i, sizes, output_size, scales)
+        i.require_elements(i.sizes(self)[first - 1 :], "an input")
+        i.require_elements(wanted, "a result")
         for axis, (size, out, scale) in enumerate(zip(sizes, wanted, scales, strict=True), first):
             if size is not out or scale not in (None, 1):
                 self = resampled(i, self, axis, out, scale, align_corners)
@@ -231,6 +233,9 @@ def grid_sampler_2d(
     i: Builder, self: SSAValue, grid: SSAValue, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> SSAValue:
     """The image at the places of a grid, given in [-1, 1] as x, then y."""
+    i.require("eq", i.sizes(self)[0], i.sizes(grid)[0], "numbers of images and grids differ")
+    i.require("eq", i.sizes(grid)[3], 2, "coordinates of a place")
+    i.require_elements(i.sizes(self)[2:], "an image")
     sampler = _Sampler(i, self, padding_mode, align_corners)
     x, y = (sampler.unscaled(i.without_axis(i.slice(grid, 3, at, 1), 3), size) for at, size in ((0, -1), (1, -2)))
     if interpolation_mode == _BICUBIC:

@@ -239,7 +239,9 @@ def insert(i: Builder, base: SSAValue, src: SSAValue, axis: int, start: ExprLike
 def select_scatter(i: Builder, self: SSAValue, src: SSAValue, dim: int, index: Any) -> SSAValue:
     sizes = i.sizes(self)
     at = i.axis(dim, len(sizes))
-    return insert(i, self, i.unsqueeze(src, at), at, i.wrapped(index, sizes[at], "index"))
+    row = i.unsqueeze(src, at)
+    _require_alike_but(i, self, row, at)
+    return insert(i, self, row, at, i.wrapped(index, sizes[at], "index"))
 
 
 @TABLE.handles("slice_scatter")
@@ -250,7 +252,15 @@ def slice_scatter(
     at, stride = i.axis(dim, len(sizes)), i.literal(step, "the step")
     first, size = slice_bounds(i, sizes[at], start, end, stride)
     i.require("eq", i.sizes(src)[at], size, "size of the slice and of what is written to it")
+    _require_alike_but(i, self, src, at)
     return insert(i, self, src, at, first, stride)
+
+
+def _require_alike_but(i: Builder, self: SSAValue, src: SSAValue, but: int) -> None:
+    """Both have the same sizes, that of one axis aside."""
+    for axis, (whole, size) in enumerate(zip(i.sizes(self), i.sizes(src), strict=True)):
+        if axis != but:
+            i.require("eq", size, whole, "size of the slice and of what is written to it")
 
 
 @TABLE.handles("flip")

@@ -1,0 +1,111 @@
+"""What operations ask of sizes beyond what their results need: a call that eager refuses is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dlcb.errors import UserError
+from dlcb.tests.unit.test_importer_ops import agrees, evaluated
+
+aten = torch.ops.aten
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def of(*cases: Shapes | tuple[int, ...]) -> list[Shapes]:
+    """Shapes of the tensors of each call; of one tensor, its sizes alone."""
+    return [case if not case or isinstance(case[0], tuple) else (case,) for case in cases]  # pyright: ignore
+
+
+PLANES = of((2, 4, 6), (0, 4, 7))
+IMAGES = of((2, 4, 6, 7), (0, 2, 5, 6))
+NO_IMAGES = of((2, 0, 6, 7), (2, 4, 0, 7), (2, 4, 6, 0))
+
+CASES: dict[str, tuple[Callable[..., Any], list[Shapes], list[Shapes]]] = {
+    "bmm": (torch.bmm, of(((2, 3, 4), (2, 4, 5))), of(((2, 3, 4), (1, 4, 5)), ((1, 3, 4), (2, 4, 5)))),
+    "addmm": (torch.addmm, of(((3, 5), (3, 4), (4, 5)), ((1, 5), (2, 4), (4, 5))), of(((3, 5), (1, 4), (4, 5)))),
+    "baddbmm": (
+        torch.baddbmm,
+        of(((2, 3, 5), (2, 3, 4), (2, 4, 5)), ((1, 1, 5), (2, 3, 4), (2, 4, 5))),
+        of(((2, 3, 5), (1, 3, 4), (1, 4, 5))),
+    ),
+    "addbmm": (torch.addbmm, of(((3, 5), (2, 3, 4), (2, 4, 5))), of(((3, 5), (2, 3, 4), (4, 2, 5)))),
+    "addr": (torch.addr, of(((3, 4), (3,), (4,)), ((1, 4), (3,), (4,))), of(((3, 4), (1,), (4,)))),
+    "tensordot": (
+        lambda x, y: torch.tensordot(x, y, dims=([0, 1], [0, 1])),
+        of(((2, 3, 4), (2, 3, 5)), ((4, 2, 1), (4, 2, 2))),
+        of(((2, 3, 4), (3, 2, 5))),
+    ),
+    "bilinear": (
+        F.bilinear,
+        of(((2, 3), (2, 4), (5, 3, 4))),
+        of(((2, 3), (1, 4), (5, 3, 4)), ((2, 3), (2, 1), (5, 3, 4))),
+    ),
+    "grid_sample": (
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        of(((2, 3, 4, 5), (2, 6, 7, 2)), ((2, 0, 4, 5), (2, 6, 7, 2))),
+        of(
+            ((2, 3, 4, 5), (1, 6, 7, 2)),
+            ((1, 3, 4, 5), (2, 6, 7, 2)),
+            ((2, 3, 4, 5), (2, 6, 7, 3)),
+            ((2, 3, 0, 5), (2, 6, 7, 2)),
+        ),
+    ),
+    "conv2d": (
+        F.conv2d,
+        of(((2, 3, 5, 6), (4, 3, 2, 3)), ((0, 3, 5, 6), (4, 3, 2, 3))),
+        of(((2, 3, 5, 6), (0, 3, 2, 3))),
+    ),
+    "slice_scatter": (
+        lambda x, y: torch.slice_scatter(x, y, 1, 1),
+        of(((3, 4), (3, 3)), ((2, 6), (2, 5))),
+        of(((3, 4), (0, 3)), ((3, 4), (1, 3)), ((3, 4), (3, 2))),
+    ),
+    "select_scatter": (
+        lambda x, y: torch.select_scatter(x, y, 0, 1),
+        of(((3, 4), (4,)), ((2, 6), (6,))),
+        of(((3, 4), (3,)), ((3, 4), (1,))),
+    ),
+    "max_pool1d": (lambda x: F.max_pool1d(x, 2), PLANES, of((2, 0, 6))),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), IMAGES, NO_IMAGES),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, 2, 1), IMAGES, NO_IMAGES),
+    "adaptive_avg_pool2d": (
+        lambda x: F.adaptive_avg_pool2d(x, 2),
+        [*IMAGES, *of((2, 0, 6, 7))],
+        of((2, 4, 0, 7), (2, 4, 6, 0)),
+    ),
+    "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, 2), IMAGES, NO_IMAGES),
+    "interpolate nearest": (lambda x: F.interpolate(x, scale_factor=2), IMAGES, NO_IMAGES),
+    "interpolate bilinear": (lambda x: F.interpolate(x, size=(3, 4), mode="bilinear"), IMAGES, NO_IMAGES),
+    "interpolate to nothing": (lambda x: F.interpolate(x, scale_factor=0.5), IMAGES, of((2, 4, 1, 7))),
+    "pad reflect": (lambda x: F.pad(x, (2, 3), mode="reflect"), PLANES, of((2, 4, 3), (2, 4, 0), (2, 0, 6))),
+    "pad replicate": (lambda x: F.pad(x, (2, 3), mode="replicate"), PLANES, of((2, 4, 0), (2, 0, 6))),
+    "pad circular": (lambda x: F.pad(x, (2, 3), mode="circular"), [*PLANES, *of((2, 4, 3))], of((2, 4, 2), (2, 4, 0))),
+    "unfold": (lambda x: F.unfold(x, 2, padding=1), IMAGES, NO_IMAGES),
+    "batch norm of a batch": (
+        lambda x: aten._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5)[0],
+        of((2, 4, 6, 7), (1, 2, 5, 6)),
+        of((0, 4, 6, 7), (2, 4, 0, 7)),
+    ),
+}
+
+
+def tensors(shapes: Shapes) -> tuple[Tensor, ...]:
+    torch.manual_seed(3)
+    return tuple(torch.rand(shape) for shape in shapes)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_eager_takes_is_taken_and_what_it_refuses_is_refused(name: str) -> None:
+    program, taken, refused = CASES[name]
+    imported = agrees(program, *map(tensors, taken), rtol=1e-4)
+    for shapes in refused:
+        with pytest.raises(RuntimeError):
+            program(*tensors(shapes))
+        with pytest.raises(UserError, match=r"expected \d|test_importer_\w+\.py:\d+"):
+            evaluated(imported, tensors(shapes))
