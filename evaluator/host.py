@@ -115,8 +115,9 @@ class _Run:
     def launch(self, op: LaunchOp) -> list[Event]:
         tensors = tuple(self.slots[t] for t in op.tensors)
         for variant in op.variants():
-            if self.integers[variant.condition]:
-                integers = tuple((self.integers[value], TYPE_NAME[type]) for value, type in variant.integers)
+            integers = tuple((self.integers[value], TYPE_NAME[type]) for value, type in variant.integers)
+            fits = all(type != "i32" or -(1 << 31) <= value < 1 << 31 for value, type in integers)
+            if self.integers[variant.condition] and fits:
                 blocks = self.integers[variant.blocks]
                 failures = tuple(map(tuple, failures_of(op.failures)))
                 return (

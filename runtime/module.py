@@ -80,6 +80,10 @@ class CompiledModule:
         with self._place.entered():
             return self._run_here(key, addresses, arguments)
 
+    def check(self, arguments: Sequence[Any]) -> None:
+        """A UserError for arguments of the wrong number, kind, rank, dtype or device."""
+        self._arguments.check(arguments)
+
     @contextmanager
     def observed(self, observer: StepObserver) -> Generator[None]:
         """While it lasts, every call tells the observer of its steps, and none runs as a CUDA graph."""
@@ -91,16 +95,26 @@ class CompiledModule:
 
     def refresh_weights(self) -> None:
         """With frozen weights: derive anew from the parameters as they are, into the addresses that are in use."""
-        if self._frozen is None:
-            raise UserError(
-                f"{self.name}: refresh_weights() is for weights='frozen'; live weights are fresh in every call"
-            )
+        with self.paused():
+            self.refresh_paused()
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """While it lasts, no call runs, and the device has nothing left to do."""
         with self._place.entered(), self._lock, ExitStack() as calls:
             for session in self._sessions.values():
                 calls.enter_context(session.lock)
             self._place.synchronize()
-            self._frozen.refresh(self._place.stream())
-            self._place.synchronize()
+            yield
+
+    def refresh_paused(self) -> None:
+        """`refresh_weights` where calls are paused already."""
+        if self._frozen is None:
+            raise UserError(
+                f"{self.name}: refresh_weights() is for weights='frozen'; live weights are fresh in every call"
+            )
+        self._frozen.refresh(self._place.stream())
+        self._place.synchronize()
 
     def frozen_weights(self) -> Mapping[str, Tensor]:
         """With frozen weights: what this module reads, by name, derived weights too. Another module that is bound to
@@ -108,6 +122,11 @@ class CompiledModule:
         if self._frozen is None:
             raise UserError(f"{self.name}: frozen_weights() is for weights='frozen'; live weights are the parameters")
         return _FrozenWeights(self)
+
+    def stats(self) -> dict[str, int]:
+        """Of how many sizes a plan is kept, and how many CUDA graphs, on all streams."""
+        sessions = list(self._sessions.values())
+        return {"sizes": sum(s.known for s in sessions), "graphs": sum(s.recorded for s in sessions)}
 
     def _run_here(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> list[Value]:
         stream = self._place.stream()

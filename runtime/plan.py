@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from dlcb.errors import InternalError
+from dlcb.errors import InternalError, UserError
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.library import LIBRARY, LibraryFunction
 from dlcb.runtime.program import Event, Facts
@@ -125,6 +125,13 @@ class _PlanBuilder:
             self.handlers[kind](*details)
         return CallPlan(tuple(self.roots), tuple(self.steps), self.releases(), self.results)
 
+    def too_large(self, what: str) -> UserError:
+        return UserError(f"{self.program.name}: too large for one call: {what}")
+
+    def addressable(self, count: int) -> None:
+        if count >= 1 << 63:
+            raise self.too_large(f"a result or the workspace would take {count} bytes, 2^63 - 1 at most")
+
     def fail(self, what: str) -> InternalError:
         return InternalError(f"{self.program.name}: {what}")
 
@@ -145,7 +152,8 @@ class _PlanBuilder:
 
     def on_arena(self, slot: int, size_bytes: int) -> None:
         self.arena = len(self.roots)
-        self.roots.append(Root("arena", torch.uint8, (self.natural("the arena's bytes", size_bytes),), (1,)))
+        self.addressable(self.natural("the arena's bytes", size_bytes))
+        self.roots.append(Root("arena", torch.uint8, (size_bytes,), (1,)))
 
     def on_buffer(self, slot: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> None:
         element = DTYPES[dtype]
@@ -160,6 +168,7 @@ class _PlanBuilder:
 
     def on_output(self, slot: int, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> None:
         self.natural("a size or stride of an output", min((*sizes, *strides), default=0))
+        self.addressable(extent(sizes, strides) * DTYPES[dtype].itemsize)
         self.places[slot] = self.whole(Root("output", DTYPES[dtype], sizes, strides))
 
     def on_view(self, slot: int, source: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
@@ -175,12 +184,14 @@ class _PlanBuilder:
         integers: tuple[tuple[int, str], ...],
         failures: tuple[tuple[str, str], ...],
     ) -> None:
-        if not 0 < blocks <= MAX_BLOCKS:
-            raise self.fail(f"{kernel}: {blocks} blocks, expected 1 to {MAX_BLOCKS}")
+        if blocks < 0:
+            raise self.fail(f"{kernel}: {blocks} blocks")
+        if blocks > MAX_BLOCKS:
+            raise self.too_large(f"{kernel} would take {blocks} blocks of {threads} threads, {MAX_BLOCKS} at most")
         packed = tuple([(value, _BITS[type]) for value, type in integers])
         for value, bits in packed:
             if not -(1 << bits - 1) <= value < 1 << bits - 1:
-                raise self.fail(f"{kernel}: the integer {value} does not fit {bits} bits")
+                raise self.too_large(f"{kernel} would take the number {value}, which does not fit {bits} bits")
         self.steps.append(Launch(kernel, threads, blocks, tuple([self.places[t] for t in tensors]), packed, failures))
 
     def on_library(

@@ -44,7 +44,8 @@ def compile_program(program: Program) -> PlanFunction:
     ("library", slot | None, function, tensors, out | None, options, dtype | None)
     ("return", (("tensor", slot) | ("index", value), …))
 
-    A check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs
+    A launch takes the first variant whose condition holds and whose 32-bit integers fit; one of 0 blocks is no event. A
+    check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs
     are exact: they never wrap.
     """
     source = program_source(program)
@@ -68,6 +69,7 @@ def compile_program(program: Program) -> PlanFunction:
         "fail": fail,
         "no_variant": no_variant,
         "magic": magic,
+        "fit": fit,
     }
     exec(compile(source, f"<host program {program.name}>", "exec"), namespace)
     return namespace["plan"]
@@ -97,6 +99,11 @@ def fill(text: str, values: Sequence[int]) -> str:
 def magic(divisor: int, bits: int) -> tuple[int, int]:
     """Multiplier and shift of the form with so many bits, or zeros where it has no room for the divisor."""
     return magic_constants(divisor, 32 if bits == 32 else 64) if 0 <= divisor < 1 << (bits - 1) else (0, 0)
+
+
+def fit(values: Sequence[int]) -> bool:
+    """Do all of them fit 32 bits?"""
+    return all(-(1 << 31) <= value < 1 << 31 for value in values)
 
 
 def _statements(program: Program, numbers: dict[str, int], number: int, row: list[Any]) -> list[str]:
@@ -137,7 +144,9 @@ def _launch(number: int, tensors: Sequence[int], variants: Sequence[list[Any]]) 
         packed = "(" + "".join(f"(v{slot}, '{type}'), " for slot, type in integers) + ")"
         what = f"'launch', rows[{number}][2][{choice}][0], {threads}, v{blocks}, {tuple(tensors)}"
         event = f"({what}, {packed}, failures[{number}])"
-        lines += [f"{'elif' if choice else 'if'} v{condition}:", f"{_INDENT}if v{blocks}: add({event})"]
+        narrow = [slot for slot, type in integers if type == "i32"]
+        holds = f"v{condition} and fit({_tuple(narrow)})" if narrow else f"v{condition}"
+        lines += [f"{'elif' if choice else 'if'} {holds}:", f"{_INDENT}if v{blocks}: add({event})"]
     return [*lines, f"else: no_variant({number})"]
 
 

@@ -79,6 +79,8 @@ class Numbering:
         self.outer = merge(outer, self.forms.values(), fixed)
         self.row = merge(row, self.forms.values(), fixed)
         self.axes = [a.name for a in (*self.outer, *self.row)]
+        self._looked_at: set[Expr] = set()
+        self._beyond = add(product([a.size for a in (*self.outer, *self.row)]), 1)
 
     def finish(self) -> KernelRows:
         outer = tuple(self.dim(a.size) for a in self.outer)
@@ -156,6 +158,8 @@ class Numbering:
         if e.op == "symbol":
             return self._coordinate(e.name)
         if len(e.terms) == 1 and e.terms[0][0] == 1 and len(e.terms[0][1]) == 1:
+            for a in e.args:
+                self._note_reach(a)
             return self.shared("index", e.op, *(self.expr(a) for a in e.args))
         total: int | None = None
         for monomial, factor in _by_coordinates(e).items():
@@ -182,6 +186,8 @@ class Numbering:
     def guard(self, guards: Sequence[Guard]) -> int:
         total: int | None = None
         for kind, lhs, rhs in guards:
+            self._note_reach(lhs)
+            self._note_reach(rhs)
             value = self.shared("index", kind, self.expr(lhs), self.expr(rhs))
             total = value if total is None else self.shared("index", "and", total, value)
         assert total is not None
@@ -226,12 +232,18 @@ class Numbering:
         return self._loop(node, element)
 
     def _note_reach(self, number: Expr) -> None:
-        """Note how far from 0 a number gets, unless it stays within the number of points of the kernel."""
-        ranges = self.elements.ranges
-        points = product([a.size for a in (*self.outer, *self.row)])
-        if ranges.within(number, add(points, 1)):
+        """Note how far from 0 a number gets, unless it stays within the number of points of the kernel. Of one whose
+        range depends on data: how far its sizes get."""
+        if number.value is not None or number in self._looked_at:
             return
-        for end in ranges.ends(number):
+        self._looked_at.add(number)
+        ranges = self.elements.ranges
+        if ranges.within(number, self._beyond):
+            return
+        ends = ranges.ends(number)
+        if None in ends and number.op != "symbol":
+            ends = tuple(f for m, f in _by_coordinates(number).items() if f.value is None or not m)
+        for end in ends:
             if end is not None and (end.value is None or abs(end.value) >= LARGE):
                 self.reached[self.dim(end)] = None
 

@@ -137,7 +137,7 @@ def _plan(code: list[Any], sizes: tuple[int, ...] = (4, 4)) -> None:
                 ["launch", [], [["k", 1, 1, 2, [[0, "i32"]]]], []],
                 ["return", []],
             ],
-            "does not fit 32 bits",
+            "none of the kernels k fits this call",
         ),
     ],
 )
