@@ -45,6 +45,8 @@ def _divide_term(term: Term, divisor: Term) -> Term | None:
 
 def _leading(e: Expr) -> Term:
     """The greatest term in an order that products keep (by degree, then by the atoms)."""
+    if len(e.terms) == 1:
+        return e.terms[0]
     return max(e.terms, key=lambda term: (len(term[1]), [atom.key for atom in term[1]]))
 
 

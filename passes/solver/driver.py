@@ -93,7 +93,7 @@ class Solver:
 
     def add_all(self, requires: Iterable[Require]) -> None:
         for require in requires:
-            self._check_known(require.free, str(require))
+            self._check_known(require.free, require)
             if require.kind == "broadcastable":
                 self._facts.state_broadcast(require.lhs, require.rhs)
             self._queue.append(_Item(self._added, require, require))
@@ -106,7 +106,7 @@ class Solver:
         if name in self._sources or name in self._facts.bindings:
             raise InternalError(f"symbol '{name}' is defined twice")
 
-    def _check_known(self, names: frozenset[str], where: str) -> None:
+    def _check_known(self, names: frozenset[str], where: str | Require) -> None:
         for name in names:
             if name not in self._sources and name not in self._facts.bindings:
                 raise InternalError(f"{where}: symbol '{name}' is used but not defined before")

@@ -55,8 +55,12 @@ class Engine(Generic[K]):
         found = known.get(e)
         if found is not None:
             return found
-        if all([atom.op == "symbol" for _, atoms in e.terms for atom in atoms]):
+        compound = [atom for _, atoms in e.terms for atom in atoms if atom.op != "symbol"]
+        if not compound:
             return e
+        if e.op not in CALLS and all([atom in known for atom in compound]):
+            known[e] = self._node(e)
+            return known[e]
         for node in post_order((e,), known):
             known[node] = self._node(node)
         return known[e]

@@ -98,6 +98,12 @@ class Facts:
         bound = [name for name in e.free if name in bindings]
         if not bound:
             return e
+        if e.op == "symbol":
+            return self.value(e.name)
+        if all([atom.op == "symbol" for _, atoms in e.terms for atom in atoms]):
+            return from_terms(
+                [(c, [self.value(a.name) if a.name in bindings else a for a in atoms]) for c, atoms in e.terms]
+            )
         expanded = self._expanded
         for name in bound:
             expanded[sym(name)] = self.value(name)

@@ -22,5 +22,13 @@ class Folding(RequireRule):
     refused: ClassVar = {"it depends on a size": "expandable(3, n)"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
+        if require.lhs is not require.rhs and _varies(require):
+            return None
         value = require.condition.value
         return None if value is None else PROVED if value else REFUTED
+
+
+def _varies(require: Require) -> bool:
+    """Can it be told without making the condition that it does not fold?"""
+    literals = [side.value for side in (require.lhs, require.rhs) if side.value is not None]
+    return require.kind != "any_of" and len(literals) < (2 if require.kind in ("eq", "ne", "lt", "le") else 1)
