@@ -22,7 +22,7 @@ import torch
 from dlcb.benchmarks import transformer_models, vision_models
 from dlcb.benchmarks.case import Case
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.build import Options
+from dlcb.frontend.options import Options
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_or_survey
 from dlcb.frontend.partition.build import build_captured

@@ -10,9 +10,9 @@ import torch
 from torch.export import ExportedProgram
 
 from dlcb.errors import UnsupportedError, UserError
-from dlcb.frontend.build import TORCH_RANGE, Options
 from dlcb.frontend.exported_program import open_exported
 from dlcb.frontend.inputs import Dynamic
+from dlcb.frontend.options import HOT_AFTER, HOT_MODES, TORCH_RANGE, HotMode, Options
 from dlcb.frontend.request import Request
 from dlcb.frontend.second_trace import MOST_BRANCHES, with_second_traces
 from dlcb.frontend.torch_private import flatten
@@ -36,6 +36,8 @@ def compile(
     check: bool = False,
     graphs: bool = True,
     branches: int = MOST_BRANCHES,
+    hot_shapes: HotMode = "off",
+    hot_after: int = HOT_AFTER,
 ) -> CompiledModel:
     """Compile a module or function once, for every size that it accepts.
 
@@ -46,13 +48,16 @@ def compile(
     again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
     rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run in eager, between the
     compiled regions; `explain()` lists them. `branches`: where Python branches on sizes, a call that goes another way
-    than those before is traced at that call, into a program of its own, until there are that many. `keep_ir` keeps the
+    than those before is traced at that call, into a program of its own, until there are that many. `hot_shapes`: "on"
+    compiles a program of fixed sizes, in another process, for sizes that came `hot_after` times, and uses it from then
+    on; "sync" waits for it. `keep_ir` keeps the
     printed IR of every stage; `check` verifies every stage, and that the program traced at the example's sizes is the
     one that was captured. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one that DLCB
     does not compile.
     """
     _check_torch()
     _check_choices(model, dynamic, weights, target)
+    _check_hot_shapes(hot_shapes, hot_after, target)
     began = time.perf_counter()
     opened = open_exported(model, example_inputs, dynamic) if isinstance(model, ExportedProgram) else None
     if opened is not None:
@@ -61,7 +66,7 @@ def compile(
     else:
         args, kwargs = _arguments(example_inputs)
     device = _device(target, [*args, *kwargs.values()], model)
-    options = Options(device, target or device.type, weights, keep_ir, check, graphs)
+    options = Options(device, target or device.type, weights, keep_ir, check, graphs, hot_shapes, hot_after)
     request = Request(model, dynamic, options, fullgraph, name)
     captured = request.capture(args, kwargs)
     if opened is not None:
@@ -100,6 +105,15 @@ def _check_choices(model: Any, dynamic: Any, weights: str, target: str | None) -
         raise UserError(f"weights is {weights!r}, expected 'live' or 'frozen'")
     if target not in (None, *TARGETS):
         raise UserError(f"target is {target!r}, expected {', '.join(TARGETS)}")
+
+
+def _check_hot_shapes(mode: str, after: int, target: str | None) -> None:
+    if mode not in HOT_MODES:
+        raise UserError(f"hot_shapes is {mode!r}, expected {', '.join(map(repr, HOT_MODES))}")
+    if mode != "off" and target == "reference":
+        raise UserError("hot_shapes: the reference target has no kernels; compile for cuda or cpu")
+    if type(after) is not int or after < 1:
+        raise UserError(f"hot_after is {after!r}, expected a number of calls, at least 1")
 
 
 def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

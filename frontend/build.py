@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Literal
 
-import torch
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 from dlcb.dialects._xdsl import to_text
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.importer import Imported
+from dlcb.frontend.options import TORCH_RANGE, Options
 from dlcb.frontend.records import Captured
 from dlcb.frontend.reference import ReferenceProgram
+from dlcb.frontend.specialize import Specializer, Template
 from dlcb.frontend.tracker import USED
 from dlcb.lowering.lower import Lowered, context, lower
 from dlcb.lowering.pipeline import run
@@ -25,20 +25,7 @@ from dlcb.passes.stages import Stage
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import KERNEL_STAGE, Program, Report, kernels_for, module_of
 from dlcb.runtime.cuda import arch_of
-
-TORCH_RANGE = ("2.11", "2.16")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a program is built; `dlcb.compile` says what each means."""
-
-    device: torch.device
-    target: str
-    weights: Literal["live", "frozen"] = "live"
-    keep_ir: bool = False
-    check: bool = False
-    graphs: bool = True
+from dlcb.runtime.hot_shapes import HotShapes
 
 
 @dataclass(slots=True)
@@ -62,6 +49,7 @@ def build(imported: Imported, name: str, options: Options) -> Built:
             report.launches = _launches(current)
 
     artifact = Artifact(name, options.target, options.weights, {}, "", {}, kept, imported.weights, TORCH_RANGE)
+    template = None if options.hot_shapes == "off" else Template.of(module)
     if options.target == "reference":
         report.seconds = run(module, context(), until="simplify", check=options.check, observer=observe)
         program = ReferenceProgram(module, name, imported.weights, options.weights == "frozen")
@@ -80,7 +68,11 @@ def build(imported: Imported, name: str, options: Options) -> Built:
         artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
     kernels = kernels_for(artifact, options.device, lambda ir, name: compile_cpu(lowered.kernels))
     report.seconds["binary"] = time.perf_counter() - began
-    return Built(artifact, module_of(artifact, kernels, options.device, graphs=options.graphs), report)
+    program = module_of(artifact, kernels, options.device, graphs=options.graphs)
+    if template is None:
+        return Built(artifact, program, report)
+    specializer = Specializer(template, options, artifact, program)
+    return Built(artifact, HotShapes(program, specializer, options.hot_after, options.hot_shapes == "sync"), report)
 
 
 def _bound_weights(lowered: Lowered) -> set[str]:

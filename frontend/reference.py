@@ -73,6 +73,9 @@ class ReferenceProgram:
             raise UserError(f"{self._name}: refresh_weights() is for weights='frozen'; live weights are always fresh")
         self._taken = self._weight_arrays()
 
+    def stats(self) -> dict[str, int]:
+        return {}
+
     def _weight_arrays(self) -> dict[str, Array]:
         return {name: _array(tensor).copy() for name, tensor in self._weights.items()}
 

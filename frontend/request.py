@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dlcb.errors import InternalError
-from dlcb.frontend.build import Options
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Result
 from dlcb.frontend.inputs import Dynamic, read_arguments, user_names
+from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
 from dlcb.frontend.retrace import retrace

@@ -16,9 +16,9 @@ from dlcb.errors import UserError
 from dlcb.frontend.records import Captured, Input
 from dlcb.frontend.request import Request
 from dlcb.frontend.tracker import Check
-from dlcb.runtime.branches import Arguments, BranchingModel, sizes_of
+from dlcb.runtime.branches import Arguments, BranchingModel
 from dlcb.runtime.cache import LeastRecentlyUsed
-from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.compiled import CompiledModel, sizes_of
 
 MOST_BRANCHES = 8
 _MOST_REFUSED = 256

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects._xdsl import to_text
 from dlcb.errors import DlcbError, UnsupportedError, UserError
-from dlcb.frontend.build import Options
+from dlcb.frontend.options import Options
 from dlcb.frontend.workers import Workers, shared_workers
 from dlcb.lowering.cuda_to_text import kernel_texts
 from dlcb.lowering.worker import Request
@@ -27,7 +27,7 @@ from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.rows import check_program
 
-Done = Callable[[Program | None, str], None]
+Done = Callable[[CompiledModule | None, str], None]
 """Gets the program and an empty text, or None and the reason."""
 
 Derivation = tuple[Any, list[str]]
@@ -100,7 +100,7 @@ class Specializer:
         if refusal:
             done(None, self._reason(wanted, refusal))
 
-    def now(self, sizes: Mapping[str, int]) -> Program:
+    def now(self, sizes: Mapping[str, int]) -> CompiledModule:
         """Compile and wait for it. A `DlcbError` says why there is no program."""
         try:
             return self._compile(sizes)
@@ -116,7 +116,7 @@ class Specializer:
         else:
             done(program, "")
 
-    def _compile(self, sizes: Mapping[str, int]) -> Program:
+    def _compile(self, sizes: Mapping[str, int]) -> CompiledModule:
         device = self._options.device
         arch = arch_of(device) if device.type == "cuda" else ""
         with tempfile.TemporaryDirectory(prefix="dlcb-") as folder:
@@ -127,7 +127,7 @@ class Specializer:
         self.seconds = {**answer["seconds"], "load": time.perf_counter() - began}
         return program
 
-    def _load(self, answer: Mapping[str, Any]) -> Program:
+    def _load(self, answer: Mapping[str, Any]) -> CompiledModule:
         device = self._options.device
         programs: Mapping[str, Any] = answer["programs"]
         frozen = self._options.weights == "frozen"

@@ -11,12 +11,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from dlcb.errors import UserError
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.cache import LeastRecentlyUsed
-from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.compiled import CompiledModel, sizes_of, summed
 
 _MOST_SIZES = 256
 
@@ -98,6 +96,9 @@ class BranchingModel(CompiledModel):
             else texts[0]
         )
 
+    def stats(self) -> dict[str, int]:
+        return summed([super().stats(), *(other.stats() for other in self._others)])
+
     def refresh_weights(self) -> None:
         for model in self.branches:
             model.module.refresh_weights()
@@ -106,8 +107,3 @@ class BranchingModel(CompiledModel):
         artifact = super().to_artifact()
         artifact.branches = [other.to_artifact() for other in self._others]
         return artifact
-
-
-def sizes_of(flat: Sequence[Any]) -> tuple[Any, ...]:
-    """What says which way a call goes."""
-    return tuple([value.shape if isinstance(value, Tensor) else value for value in flat])

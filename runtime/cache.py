@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -23,6 +23,9 @@ class LeastRecentlyUsed(Generic[K, V]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
 
     def get(self, key: K) -> V | None:
         entry = self._entries.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -39,6 +39,10 @@ class Program(Protocol):
     def run(self, arguments: Sequence[Any]) -> Sequence[Any]: ...
 
     def refresh_weights(self) -> None: ...
+
+    def stats(self) -> dict[str, int]:
+        """What is kept of its calls, counted: `sizes`, `graphs`, `specialized`, `failed`."""
+        ...
 
 
 @dataclass
@@ -257,6 +261,11 @@ class CompiledModel:
         """What was compiled, what runs in eager and why, in words."""
         return self._report.text(self._artifact)
 
+    def stats(self) -> dict[str, int]:
+        """What there is of the model: `programs` (ways through its Python), `sizes` that a plan is kept for, CUDA
+        `graphs`, `specialized` programs for sizes that came often, and how many of these `failed`."""
+        return summed([{"programs": 1}, self.module.stats()])
+
     @property
     def seconds(self) -> dict[str, float]:
         """Compile seconds by stage."""
@@ -302,6 +311,21 @@ def module_of(
         graphs=graphs,
         limits=limits,
     )
+
+
+def summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts of parts as those of the whole."""
+    total: dict[str, int] = {}
+    for count in counts:
+        for name, number in count.items():
+            total[name] = total.get(name, 0) + number
+    return total
+
+
+def sizes_of(flat: Sequence[Any]) -> tuple[Any, ...]:
+    """All sizes and integers among a program's arguments, by which ways through it and programs for sizes are told
+    apart."""
+    return tuple([v.shape if isinstance(v, Tensor) else v if type(v) is int else type(v) for v in flat])
 
 
 def result_maker(output: list[Any]) -> Builder:

@@ -58,7 +58,7 @@ class CompiledModule:
         self._mode: Mode = mode
         self._graphs = graphs and self.device.type == "cuda"
         self._limits = limits or Limits()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._sessions: dict[int, Session] = {}
         self._observer: StepObserver | None = None
         self._check_kernels(self.program, *(() if self._derive is None else (self._derive,)))

@@ -107,6 +107,16 @@ class Session:
             self._arguments.mark_updated(arguments)
         return results
 
+    @property
+    def known(self) -> int:
+        """How many plans are kept."""
+        return len({id(self._plans.get(key)) for key in list(self._plans)})
+
+    @property
+    def recorded(self) -> int:
+        """How many graphs are kept."""
+        return len(self._graphs)
+
     def checked(self, key: Key, addresses: Addresses, arguments: Sequence[Value]) -> _Entry:
         """What is known of calls with this key. All that is checked in a call is checked here; nothing is launched."""
         weights = self._weights

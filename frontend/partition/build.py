@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from dlcb.dialects.shape.expr import Expr, evaluate, sym
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.build import TORCH_RANGE, Built, Options, build
+from dlcb.frontend.build import Built, build
 from dlcb.frontend.importer import Imported, Result, Survey, import_captured, import_or_survey
+from dlcb.frontend.options import TORCH_RANGE, Options
 from dlcb.frontend.partition.programs import RegionPrograms
 from dlcb.frontend.partition.regions import Region, Split, split
 from dlcb.frontend.partition.spliced import EagerStep, RegionStep, SplicedProgram

@@ -15,7 +15,7 @@ from dlcb.frontend.eager import Environment, call
 from dlcb.frontend.partition.regions import Region
 from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
 from dlcb.frontend.tracker import Check, Ratio
-from dlcb.runtime.compiled import Program
+from dlcb.runtime.compiled import Program, summed
 from dlcb.runtime.overlap import first_overlap
 from dlcb.runtime.plan import extent
 
@@ -135,6 +135,9 @@ class SplicedProgram:
         for step in self._steps:
             if isinstance(step, RegionStep):
                 step.program.refresh_weights()
+
+    def stats(self) -> dict[str, int]:
+        return summed(step.program.stats() for step in self._steps if isinstance(step, RegionStep))
 
     def _environment(self, arguments: Sequence[Any]) -> Environment:
         values, sizes = dict(self._weights), Sizes(self._expanded)
