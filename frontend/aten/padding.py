@@ -103,6 +103,7 @@ def _cut(i: Builder, self: SSAValue, axis: int, low: Any, high: Any) -> tuple[SS
         if isinstance(amount, Expr):
             i.require("le" if negative == 0 else "lt", *((0, amount) if negative == 0 else (amount, 0)), "padding")
     if any(not isinstance(n, int) or n != 0 for n in less):
+        i.require("le", 0, add(i.sizes(self)[axis], add(less[0], less[1])), "more is cut off than there is")
         start = sub(0, less[0])
         self = i.slice(self, axis, start, add(i.sizes(self)[axis], add(less[0], less[1])))
     more_low, more_high = (0 if n != 0 else amount for amount, n in zip((low, high), less, strict=True))

@@ -262,6 +262,8 @@ def affine_grid(i: Builder, self: SSAValue, size: Sequence[Any], align_corners: 
     in three dimensions."""
     a, (count, _, *spatial) = _Arithmetic(i, compute_type(i.element)), size
     rank = len(spatial)
+    for mine, wanted in zip(i.sizes(self), (count, rank, rank + 1), strict=True):
+        i.require("eq", mine, wanted, "a matrix for each image")
     total: SSAValue | None = None
     for place in range(rank + 1):
         column = i.slice(self, 2, place, 1)

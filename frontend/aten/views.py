@@ -308,6 +308,7 @@ def pixel_shuffle(i: Builder, self: SSAValue, upscale_factor: int) -> SSAValue:
 
 @TABLE.handles("pixel_unshuffle")
 def pixel_unshuffle(i: Builder, self: SSAValue, downscale_factor: int) -> SSAValue:
+    i.require_elements(i.sizes(self), "an image")  # which eager returns as it is
     *lead, channels, height, width = i.sizes(self)
     r = i.literal(downscale_factor, "the factor")
     count, rows, columns = len(lead), floordiv(height, r), floordiv(width, r)

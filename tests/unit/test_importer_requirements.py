@@ -86,6 +86,13 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes], list[Shapes]]] = {
     "pad reflect": (lambda x: F.pad(x, (2, 3), mode="reflect"), PLANES, of((2, 4, 3), (2, 4, 0), (2, 0, 6))),
     "pad replicate": (lambda x: F.pad(x, (2, 3), mode="replicate"), PLANES, of((2, 4, 0), (2, 0, 6))),
     "pad circular": (lambda x: F.pad(x, (2, 3), mode="circular"), [*PLANES, *of((2, 4, 3))], of((2, 4, 2), (2, 4, 0))),
+    "pad with less than nothing": (lambda x: F.pad(x, (-2, 1, -1, -1)), PLANES, of((2, 4, 1), (2, 1, 6), (2, 4, 0))),
+    "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), of((2, 3, 4, 6), (1, 1, 2, 4)), of((2, 3, 5, 6))),
+    "affine_grid": (
+        lambda x, y: F.affine_grid(x, [y.shape[0], 3, 4, 5], align_corners=False),
+        of(((2, 2, 3), (2,)), ((4, 2, 3), (4,))),
+        of(((1, 2, 3), (2,)), ((2, 3, 3), (2,)), ((2, 2, 4), (2,))),
+    ),
     "unfold": (lambda x: F.unfold(x, 2, padding=1), IMAGES, NO_IMAGES),
     "batch norm of a batch": (
         lambda x: aten._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5)[0],
@@ -105,7 +112,15 @@ def test_what_eager_takes_is_taken_and_what_it_refuses_is_refused(name: str) -> 
     program, taken, refused = CASES[name]
     imported = agrees(program, *map(tensors, taken), rtol=1e-4)
     for shapes in refused:
-        with pytest.raises(RuntimeError):
+        with pytest.raises((RuntimeError, ValueError)):
             program(*tensors(shapes))
         with pytest.raises(UserError, match=r"expected \d|test_importer_\w+\.py:\d+"):
             evaluated(imported, tensors(shapes))
+
+
+def test_an_image_without_elements_that_eager_returns_as_it_is_is_refused() -> None:
+    imported = agrees(lambda x: F.pixel_unshuffle(x, 2), tensors(((2, 3, 4, 6),)))
+    empty = torch.zeros(2, 3, 0, 6)
+    assert F.pixel_unshuffle(empty, 2).shape == empty.shape
+    with pytest.raises(UserError, match="an image without elements"):
+        evaluated(imported, (empty,))
