@@ -14,7 +14,7 @@ from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import InternalError, UserError
-from dlcb.passes.solver.facts import Facts
+from dlcb.passes.solver.facts import Facts, Said
 from dlcb.passes.solver.law import Law, laws
 
 _BUDGET_PER_REQUIREMENT = 200
@@ -48,6 +48,10 @@ class _Item:
     """What it says divides what, or last said while it is looked at again."""
     is_stated: bool = False
     free: frozenset[str] = field(default=frozenset())
+
+    @property
+    def said(self) -> Said:
+        return Said(self.order, self.origin)
 
 
 def solve(system: System, rules: Iterable[Law] | None = None) -> Solution:
@@ -143,14 +147,14 @@ class Solver:
         return Require(require.kind, lhs, rhs, require.text)
 
     def _bind(self, item: _Item, symbol: str, value: Expr) -> None:
-        self._facts.bind(symbol, value, item.origin.free, item.origin.text)
+        self._facts.bind(symbol, value, item.origin.free, item.said)
         item.bound = symbol
         self._standing[item] = None
         self._wake(symbol)
 
     def _claim(self, item: _Item, at_least: tuple[tuple[str, int], ...]) -> None:
         for symbol, least in at_least:
-            self._facts.claim(item, symbol, least)
+            self._facts.claim(item, symbol, least, item.said)
             self._wake(symbol)
         item.held = tuple([symbol for symbol, _ in at_least])
         self._stand(item)
@@ -182,14 +186,19 @@ class Solver:
             self._queue.append(item)
 
     def _explain(self, item: _Item) -> str:
-        origin, require = item.origin, item.require
-        names = {name: str(self._sources[name]) for name in sorted(self._roots(origin)) if name in self._sources}
-        meaning = ", ".join(f"{name} is {source}" for name, source in names.items())
-        text = f"{origin.text or 'sizes'}: {origin} can not hold"
-        if str(require) != str(origin):
-            text += f": it says {require}"
-        others = [other for other in self._facts.sayers(origin.free) if other != origin.text]
-        text += f", because of {'; '.join(others)}" if others else ""
+        """Names the requirement that came last of those that clash, for the others were fine without it."""
+        others = [said for said in self._facts.sayers(item.origin.free) if said.require is not item.origin]
+        last = max(others, key=lambda said: said.order, default=item.said)
+        if last.order > item.order:
+            text = f"{_title(last.require)} can not hold: {_title(item.origin)} is then {item.require}"
+            others.remove(last)
+        else:
+            text = f"{_title(item.origin)} can not hold"
+            text += f": it says {item.require}" if str(item.require) != str(item.origin) else ""
+        because = dict.fromkeys(said.require.text for said in others if said.require.text)
+        text += f", because of {'; '.join(because)}" if because else ""
+        roots = sorted(self._roots(item.origin).union(*[self._roots(said.require) for said in others]))
+        meaning = ", ".join(f"{name} is {self._sources[name]}" for name in roots if name in self._sources)
         return f"{text} ({meaning})" if meaning else text
 
     def _roots(self, require: Require) -> set[str]:
@@ -223,3 +232,7 @@ class Solver:
         if item.bound is None:
             return item.require
         return replace(item.require, lhs=sym(item.bound), rhs=self._facts.simplify(sym(item.bound)))
+
+
+def _title(require: Require) -> str:
+    return f"{require.text or 'sizes'}: {require}"

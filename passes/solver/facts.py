@@ -8,8 +8,17 @@ from dataclasses import dataclass
 
 from dlcb.dialects.shape import bounds
 from dlcb.dialects.shape.expr import Expr, exact_quotient, from_terms, replace, sub, sym
+from dlcb.dialects.shape.requirement import Require
 from dlcb.passes.solver.engine import Engine
 from dlcb.passes.solver.law import Law
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A requirement as it was stated, and its place in the order of all."""
+
+    order: int
+    require: Require
 
 
 @dataclass(slots=True)
@@ -19,8 +28,8 @@ class Binding:
     value: Expr
     named: frozenset[str]
     """The symbols in what was said, some of which may have been replaced before it became a binding."""
-    text: str
-    """Who says so; empty for a definition."""
+    said_by: Said | None
+    """Who says so; None for a definition."""
 
 
 class Facts:
@@ -33,7 +42,7 @@ class Facts:
         self.rank: dict[str, int] = {}
         """The order of the input symbols; of two equal ones the earlier is kept."""
         self.bindings: dict[str, Binding] = {}
-        self._claims: dict[str, dict[object, int]] = defaultdict(dict)
+        self._claims: dict[str, dict[object, tuple[int, Said | None]]] = defaultdict(dict)
         self._multiples: dict[object, tuple[Expr, Expr]] = {}
         self._multiples_of: dict[str, dict[object, None]] = defaultdict(dict)
         self._broadcasts: list[tuple[Expr, Expr]] = []
@@ -51,14 +60,14 @@ class Facts:
         if at_least is not None:
             self.claim(self, symbol, at_least)
 
-    def bind(self, symbol: str, value: Expr, named: frozenset[str], text: str = "") -> None:
-        self.bindings[symbol] = Binding(value, named, text)
+    def bind(self, symbol: str, value: Expr, named: frozenset[str], said_by: Said | None = None) -> None:
+        self.bindings[symbol] = Binding(value, named, said_by)
         self._expanded.clear()
         self._broadcast_pairs = None
 
-    def claim(self, holder: object, symbol: str, at_least: int) -> None:
+    def claim(self, holder: object, symbol: str, at_least: int, said_by: Said | None = None) -> None:
         """`symbol` is at least that much, as long as the holder says so."""
-        self._claims[symbol][holder] = at_least
+        self._claims[symbol][holder] = at_least, said_by
         self._renew(symbol)
 
     def withdraw(self, holder: object, symbol: str) -> None:
@@ -68,7 +77,7 @@ class Facts:
     def _renew(self, symbol: str) -> None:
         claims = self._claims[symbol].values()
         if claims:
-            self.at_least[symbol] = max(claims)
+            self.at_least[symbol] = max([least for least, _ in claims])
         else:
             self.at_least.pop(symbol, None)
         self.engine.forget()
@@ -174,18 +183,23 @@ class Facts:
             self._broadcast_pairs = {(self.expand(x), self.expand(y)) for x, y in self._broadcasts}
         return (a, b) in self._broadcast_pairs or (b, a) in self._broadcast_pairs
 
-    def sayers(self, symbols: Iterable[str]) -> list[str]:
-        """The texts of all bindings that the values of the symbols rest on."""
-        texts: dict[str, None] = {}
+    def sayers(self, symbols: Iterable[str]) -> list[Said]:
+        """The requirements on which the values of the symbols rest, or else their least values."""
+        said: dict[Said, None] = {}
         seen: set[str] = set()
         pending = sorted(symbols, reverse=True)
         while pending:
             symbol = pending.pop()
-            binding = self.bindings.get(symbol)
-            if binding is None or symbol in seen:
+            if symbol in seen:
                 continue
             seen.add(symbol)
-            if binding.text:
-                texts[binding.text] = None
+            binding = self.bindings.get(symbol)
+            if binding is None:
+                said |= {
+                    by: None for least, by in self._claims[symbol].values() if by and least == self.at_least[symbol]
+                }
+                continue
+            if binding.said_by is not None:
+                said[binding.said_by] = None
             pending += sorted(binding.named, reverse=True)
-        return list(texts)
+        return list(said)

@@ -54,6 +54,10 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no such target": (lambda: compile(X, target="tpu"), r"target is 'tpu', expected cuda, cpu, reference"),
     "no such weights": (lambda: compile(X, weights="cold"), r"weights is 'cold', expected 'live' or 'frozen'"),
+    "one name for dims that differ": (
+        lambda: compile((rand(3, 4),), dynamic={"input": {0: "n", 1: "n"}}),
+        r"dynamic calls both input.shape\[0\] and input.shape\[1\] 'n', but they are 3 and 4 in the example",
+    ),
     "no such dynamic": (
         lambda: compile(X, dynamic="all"),
         r"dynamic is 'all', expected 'auto', True, False or a dict such as \{'x': \{0: 'batch'\}\}",

@@ -84,6 +84,27 @@ def test_a_clash_through_other_symbols_names_all_lines() -> None:
         solve(system)
 
 
+def test_a_clash_is_reported_at_the_requirement_that_came_last() -> None:
+    with pytest.raises(ContradictionError) as error:
+        solve(parse_system("5 <= n  # conv2d: model.py:3\nn == 3  # linear: model.py:9"))
+    assert str(error.value) == (
+        "linear: model.py:9: n == 3 can not hold: conv2d: model.py:3: 5 <= n is then 5 <= 3 (n is n.shape[0])"
+    )
+
+
+def test_a_clash_with_a_bound_names_who_says_it() -> None:
+    with pytest.raises(ContradictionError) as error:
+        solve(parse_system("5 <= n  # conv2d: model.py:3\nn < 4  # slice: model.py:9\n1 <= n  # mean: model.py:10"))
+    assert str(error.value) == (
+        "slice: model.py:9: n < 4 can not hold, because of conv2d: model.py:3 (n is n.shape[0])"
+    )
+
+
+def test_lists_of_other_lengths_clash() -> None:
+    with pytest.raises(ContradictionError, match=r"where: model.py:2: \[n, 3\] == \[m\] can not hold"):
+        solve(parse_system("[n, 3] == [m]  # where: model.py:2"))
+
+
 @pytest.mark.parametrize(
     "text", ["2*n == 5", "n + 1 == 0", "n < 0", "n + 2 <= 1", "n != n", "divides(0, 3)", "n == m + n + 1"]
 )

@@ -26,6 +26,8 @@ class Pinch(RequireRule):
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
         most = add(require.rhs, -1) if require.kind == "lt" else require.rhs
-        if most.value is None or not facts.is_nonneg(add(require.lhs, -most.value)):
+        if most.value is None or facts.compare("le", most, require.lhs) is not True:
             return None
+        if facts.compare("lt", most, require.lhs):
+            return None  # nothing meets it
         return Step((Require("eq", require.lhs, most, require.text),))
