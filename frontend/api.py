@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast, get_args
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack, cast, get_args, overload
 
 import torch
 from torch.export import ExportedProgram
 
 from dlcb.errors import UnsupportedError, UserError
-from dlcb.frontend.exported_program import open_exported
+from dlcb.frontend.capture import name_of
+from dlcb.frontend.exported_program import Opened, open_exported
 from dlcb.frontend.inputs import Dynamic
+from dlcb.frontend.jit import MOST_KINDS, JitModel
 from dlcb.frontend.options import HOT_AFTER, HOT_MODES, TORCH_RANGE, HotMode, Options
 from dlcb.frontend.request import Request
 from dlcb.frontend.second_trace import MOST_BRANCHES, with_second_traces
@@ -20,14 +23,62 @@ from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.runtime.compiled import CompiledModel
 
 Target = Literal["cuda", "cpu", "reference"]
+WeightMode = Literal["live", "frozen"]
 TARGETS: tuple[str, ...] = get_args(Target)
+
+
+class Settings(TypedDict, total=False):
+    """The options of `compile` that are given by name."""
+
+    fullgraph: bool
+    name: str | None
+    keep_ir: bool
+    check: bool
+    graphs: bool
+    branches: int
+    hot_shapes: HotMode
+    hot_after: int
+    kinds: int
+
+
+@overload
+def compile(  # pyright: ignore[reportOverlappingOverload]: an exported program is callable, but says that it is not
+    model: ExportedProgram,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    dynamic: Dynamic = "auto",
+    weights: WeightMode = "live",
+    target: Target | None = None,
+    **settings: Unpack[Settings],
+) -> CompiledModel: ...
+
+
+@overload
+def compile(
+    model: Callable[..., Any],
+    example_inputs: Sequence[Any] | Mapping[str, Any],
+    dynamic: Dynamic = "auto",
+    weights: WeightMode = "live",
+    target: Target | None = None,
+    **settings: Unpack[Settings],
+) -> CompiledModel: ...
+
+
+@overload
+def compile(
+    model: Callable[..., Any],
+    example_inputs: None = None,
+    dynamic: Dynamic = "auto",
+    weights: WeightMode = "live",
+    target: Target | None = None,
+    **settings: Unpack[Settings],
+) -> JitModel: ...
 
 
 def compile(
     model: Callable[..., Any] | ExportedProgram,
     example_inputs: Sequence[Any] | Mapping[str, Any] | None = None,
     dynamic: Dynamic = "auto",
-    weights: Literal["live", "frozen"] = "live",
+    weights: WeightMode = "live",
     target: Target | None = None,
     *,
     fullgraph: bool = True,
@@ -38,43 +89,55 @@ def compile(
     branches: int = MOST_BRANCHES,
     hot_shapes: HotMode = "off",
     hot_after: int = HOT_AFTER,
-) -> CompiledModel:
+    kinds: int = MOST_KINDS,
+) -> CompiledModel | JitModel:
     """Compile a module or function once, for every size that it accepts.
 
     `model` may be an exported program: its own example inputs serve where none are given, and "auto" is what the export
-    says. `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). `dynamic`: "auto" frees every
-    size that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names being equal sizes. `weights`:
-    "live" sees every change of the parameters at the next call, "frozen" folds them once (`refresh_weights()` folds
-    again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which runs each op by its own
-    rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run in eager, between the
-    compiled regions; `explain()` lists them. `branches`: where Python branches on sizes, a call that goes another way
-    than those before is traced at that call, into a program of its own, until there are that many. `hot_shapes`: "on"
-    compiles a program of fixed sizes, in another process, for sizes that came `hot_after` times, and uses it from then
-    on; "sync" waits for it. `keep_ir` keeps the
-    printed IR of every stage; `check` verifies every stage, and that the program traced at the example's sizes is the
-    one that was captured. Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one that DLCB
-    does not compile.
+    says. `example_inputs`: positional arguments (a tuple) or keyword arguments (a dict). Without them, the program is
+    compiled at the first call of each kind of arguments (rank, dtype, device and layout class of tensors, values of
+    other constants); the `kinds` used last are kept.
+
+    `dynamic`: "auto" frees every size that can be free; False keeps all; `{"x": {0: "batch"}}` frees these, equal names
+    being equal sizes. `weights`: "live" sees every change of the parameters at the next call, "frozen" folds them once
+    (`refresh_weights()` folds again). `target`: "cuda" or "cpu", by default where the example is; or "reference", which
+    runs each op by its own rule, slowly, on the CPU. `fullgraph=False` lets operations that DLCB does not compile run
+    in eager, between the compiled regions; `explain()` lists them.
+
+    `branches`: where Python branches on sizes, a call that goes another way than those before is traced at that call,
+    into a program of its own, until there are that many. `hot_shapes`: "on" compiles a program of fixed sizes, in
+    another process, for sizes that came `hot_after` times, and uses it from then on; "sync" waits for it.
+    `graphs=False` switches CUDA graphs off. `keep_ir` keeps the printed IR of every stage; `check` verifies every
+    stage, and that the program traced at the example's sizes is the one that was captured.
+
+    Raises `UserError` for a program that eager refuses too, `UnsupportedError` for one that DLCB does not compile.
     """
     _check_torch()
     _check_choices(model, dynamic, weights, target)
     _check_hot_shapes(hot_shapes, hot_after, target)
-    began = time.perf_counter()
-    opened = open_exported(model, example_inputs, dynamic) if isinstance(model, ExportedProgram) else None
-    if opened is not None:
-        model, args, kwargs, dynamic = opened.module, opened.args, opened.kwargs, opened.dynamic
-        name = name or opened.name
-    else:
-        args, kwargs = _arguments(example_inputs)
-    device = _device(target, [*args, *kwargs.values()], model)
-    options = Options(device, target or device.type, weights, keep_ir, check, graphs, hot_shapes, hot_after)
-    request = Request(model, dynamic, options, fullgraph, name)
-    captured = request.capture(args, kwargs)
-    if opened is not None:
-        opened.complete(captured)
-    first = request.compile(captured, args, kwargs, began)
-    if opened is not None or branches < 2:
-        return first
-    return with_second_traces(request, captured, first, branches)
+    _check_count("branches", branches)
+    _check_count("kinds", kinds)
+
+    def compile_at(
+        program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], opened: Opened | None = None
+    ) -> CompiledModel:
+        began = time.perf_counter()
+        device = _device(target, [*args, *kwargs.values()], program)
+        options = Options(device, target or device.type, weights, keep_ir, check, graphs, hot_shapes, hot_after)
+        known = (dynamic, name) if opened is None else (opened.dynamic, name or opened.name)
+        request = Request(program, known[0], options, fullgraph, known[1])
+        captured = request.capture(args, kwargs)
+        if opened is not None:
+            opened.complete(captured)
+        first = request.compile(captured, args, kwargs, began)
+        return first if opened or branches == 1 else with_second_traces(request, captured, first, branches)
+
+    if isinstance(model, ExportedProgram):
+        exported = open_exported(model, example_inputs, dynamic)
+        return compile_at(exported.module, exported.args, exported.kwargs, exported)
+    if example_inputs is None:
+        return JitModel(partial(compile_at, model), name or name_of(model), kinds)
+    return compile_at(model, *_arguments(example_inputs))
 
 
 def cuda_text(model: CompiledModel) -> str:
@@ -112,8 +175,12 @@ def _check_hot_shapes(mode: str, after: int, target: str | None) -> None:
         raise UserError(f"hot_shapes is {mode!r}, expected {', '.join(map(repr, HOT_MODES))}")
     if mode != "off" and target == "reference":
         raise UserError("hot_shapes: the reference target has no kernels; compile for cuda or cpu")
-    if type(after) is not int or after < 1:
-        raise UserError(f"hot_after is {after!r}, expected a number of calls, at least 1")
+    _check_count("hot_after", after)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if type(value) is not int or value < 1:
+        raise UserError(f"{name} is {value!r}, expected a number, at least 1")
 
 
 def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -121,7 +188,7 @@ def _arguments(example_inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), dict(cast("Mapping[str, Any]", example_inputs))
     if isinstance(example_inputs, (tuple, list)):
         return tuple(cast("Sequence[Any]", example_inputs)), {}
-    given = "missing" if example_inputs is None else f"a {type(example_inputs).__name__}"
+    given = f"a {type(example_inputs).__name__}"
     raise UserError(f"example_inputs is {given}; pass a tuple of positional arguments, (x,), or a dict")
 
 

@@ -44,7 +44,7 @@ def capture(
     general = found.relaxed or relaxed(session, found.plan, found.run)
     run = general.run
     return Captured(
-        name=getattr(program, "__name__", type(program).__name__),
+        name=name_of(program),
         inputs=run.inputs,
         weights=run.weights,
         records=run.records,
@@ -62,6 +62,11 @@ def capture(
         places=run.places,
         steering=general.steering,
     )
+
+
+def name_of(program: Callable[..., Any]) -> str:
+    """What a program is called in messages."""
+    return getattr(program, "__name__", type(program).__name__)
 
 
 _MANY_TRIES = 24

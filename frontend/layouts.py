@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 
@@ -35,6 +35,16 @@ def example_order(example: torch.Tensor) -> tuple[int, ...]:
     if rank == 5 and example.is_contiguous(memory_format=torch.channels_last_3d):
         return (0, 2, 3, 4, 1)
     return order_of(example.shape, example.stride())
+
+
+def layout_class(tensor: torch.Tensor) -> Hashable:
+    """What tensors of any sizes have in common that lie alike: rank, order, which dims are expanded, whether there are
+    gaps."""
+    if tensor.is_contiguous():
+        return tensor.dim()
+    sizes, strides = tensor.shape, tensor.stride()
+    expanded = [axis for axis, stride in enumerate(strides) if stride == 0 and sizes[axis] > 1]
+    return example_order(tensor), tuple(expanded), is_dense(sizes, strides)
 
 
 def strides_like(example: torch.Tensor, sizes: Sequence[int]) -> tuple[int, ...]:

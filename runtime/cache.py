@@ -27,6 +27,10 @@ class LeastRecentlyUsed(Generic[K, V]):
     def __iter__(self) -> Iterator[K]:
         return iter(self._entries)
 
+    def values(self) -> list[V]:
+        """All that is kept; this is no use of it."""
+        return [entry.value for entry in self._entries.values()]
+
     def get(self, key: K) -> V | None:
         entry = self._entries.get(key)
         if entry is None:

@@ -110,7 +110,7 @@ class Session:
     @property
     def known(self) -> int:
         """How many plans are kept."""
-        return len({id(self._plans.get(key)) for key in list(self._plans)})
+        return len(set(map(id, self._plans.values())))
 
     @property
     def recorded(self) -> int:

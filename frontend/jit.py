@@ -1,0 +1,119 @@
+"""The tier for programs without examples: compiled at the first call of each kind of arguments, for all their sizes.
+
+The *kind* of a call: the structure of its arguments, the rank, dtype, device and layout class of each tensor, and the
+values of what is neither tensor nor integer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import torch
+
+from dlcb.errors import UserError
+from dlcb.frontend import torch_private as private
+from dlcb.frontend.layouts import layout_class
+from dlcb.runtime.cache import LeastRecentlyUsed
+from dlcb.runtime.compiled import CompiledModel, summed
+
+MOST_KINDS = 64
+
+Compile = Callable[[Sequence[Any], Mapping[str, Any]], CompiledModel]
+"""Compiles the program at the arguments of a call."""
+
+
+class JitModel:
+    """Called like the program. Safe to call from several threads: each kind is compiled once, by the first that needs
+    it, while the others wait."""
+
+    def __init__(self, compile_at: Compile, name: str, most: int) -> None:
+        self.name = name
+        self._compile_at = compile_at
+        self._lock = threading.Lock()
+        self._models: LeastRecentlyUsed[Any, Future[CompiledModel]] = LeastRecentlyUsed(most, self._left)
+        self._counts = {"calls": 0, "compiles": 0, "failures": 0, "left": 0}
+        self._seconds = 0.0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        kind = kind_of(args, kwargs)
+        with self._lock:
+            self._counts["calls"] += 1
+            model = self._models.get(kind)
+            is_ours = model is None
+            if model is None:
+                model = Future[CompiledModel]()
+                self._models.put(kind, model)
+        if is_ours:
+            self._compile(kind, model, args, kwargs)
+        return model.result()(*args, **kwargs)
+
+    def models(self) -> list[CompiledModel]:
+        """One for each kind of arguments that is kept."""
+        with self._lock:
+            kept = self._models.values()
+        return [future.result() for future in kept if future.done() and future.exception() is None]
+
+    def stats(self) -> dict[str, int]:
+        """`kinds` of arguments that are kept; `calls`, `compiles`, `failures`, and how many kinds `left` since the
+        model was made; and the sums of what `CompiledModel.stats` counts."""
+        models = self.models()
+        with self._lock:
+            own = {"kinds": len(models), **self._counts}
+        return own | summed([model.stats() for model in models])
+
+    @property
+    def compile_seconds(self) -> float:
+        """What all compiles took."""
+        return self._seconds
+
+    def explain(self) -> str:
+        """What was compiled for each kind of arguments."""
+        models = self.models()
+        lines = [f"{self.name}: compiled for {len(models)} kinds of arguments"]
+        return "\n".join(lines + [model.explain() for model in models])
+
+    def refresh_weights(self) -> None:
+        """With frozen weights: derive them anew, in all that is kept."""
+        for model in self.models():
+            model.refresh_weights()
+
+    def _compile(self, kind: Any, model: Future[CompiledModel], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        began = time.perf_counter()
+        try:
+            compiled = self._compile_at(args, kwargs)
+        except BaseException as error:
+            with self._lock:
+                self._counts["failures"] += 1
+                self._models.drop(kind)
+            model.set_exception(error)
+            return
+        with self._lock:
+            self._counts["compiles"] += 1
+            self._seconds += time.perf_counter() - began
+        model.set_result(compiled)
+
+    def _left(self, kind: Any, model: Future[CompiledModel]) -> None:
+        self._counts["left"] += 1
+
+
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What tells calls apart that need programs of their own. A `UserError` for an argument that has no such thing."""
+    if not kwargs and all(type(a) is torch.Tensor for a in args):
+        return tuple([_kind_of_leaf(a) for a in args])
+    leaves, spec = private.flatten((tuple(args), dict(kwargs)))
+    kind = (spec, *[_kind_of_leaf(leaf) for leaf in leaves])
+    try:
+        hash(kind)
+    except TypeError as error:
+        raise UserError(f"an argument can't tell calls apart: {error}; pass tensors, numbers and texts") from None
+    return kind
+
+
+def _kind_of_leaf(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.dtype, leaf.device, layout_class(leaf)
+    return int if type(leaf) is int and leaf >= 0 else (type(leaf), leaf)
