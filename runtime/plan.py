@@ -7,6 +7,7 @@ every tensor of the program is a *place* in a root. Only the addresses of roots 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -168,7 +169,8 @@ class _PlanBuilder:
 
     def on_output(self, slot: int, sizes: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> None:
         self.natural("a size or stride of an output", min((*sizes, *strides), default=0))
-        self.addressable(extent(sizes, strides) * DTYPES[dtype].itemsize)
+        # torch.empty too counts a size of 0 as 1
+        self.addressable(math.prod([max(size, 1) for size in sizes]) * DTYPES[dtype].itemsize)
         self.places[slot] = self.whole(Root("output", DTYPES[dtype], sizes, strides))
 
     def on_view(self, slot: int, source: int, offset: int, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
