@@ -37,6 +37,8 @@ class Rule(ABC):
 
     level: ClassVar[str]
     """The dialect it rewrites within, one of `LEVELS`; the folder it lies in has the same name."""
+    priority: ClassVar[int] = 50
+    """Of the rules that apply at one op, that of the smallest number comes first."""
     roots: ClassVar[tuple[type[Operation], ...]]
     """The op classes (or their bases) at which it can start."""
     before: ClassVar[str]
@@ -67,9 +69,11 @@ def summary(rule: type) -> str:
 
 @cache
 def rules_of(level: str) -> tuple[Rule, ...]:
-    """The rules of a level, of the package and of installed plugins, by name."""
+    """The rules of a level, of the package and of installed plugins, by priority and name."""
     plugins = [rule for rule in _plugin_rules() if rule.level == level]
-    return tuple(sorted((rule() for rule in {*_own_rules(level), *plugins}), key=lambda rule: rule.name))
+    return tuple(
+        sorted((rule() for rule in {*_own_rules(level), *plugins}), key=lambda rule: (rule.priority, rule.name))
+    )
 
 
 def decompositions() -> tuple[Rule, ...]:

@@ -40,6 +40,15 @@ def is_weight(value: SSAValue) -> bool:
     return func.arg_names.data[value.index].data not in derived_numbers(func)
 
 
+def why_not_weights(func: Operation | None, values: Sequence[SSAValue]) -> str | None:
+    """Why nothing can be derived from these values in `@weights`."""
+    if not isinstance(func, FuncOp) or not all(map(is_weight, values)):
+        return "an operand is no weight"
+    updated = func.returned.updated
+    changes = bool(updated) and any(isinstance(v, BlockArgument) and v.index in updated for v in values)
+    return "the program updates a weight" if changes else None
+
+
 class WeightFunction:
     """The function `@weights` beside `main`, as a rule extends it."""
 

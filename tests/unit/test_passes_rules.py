@@ -1,5 +1,7 @@
 """Every rewrite rule keeps what its file says; a rule file needs no test of its own."""
 
+import inspect
+import pkgutil
 import sys
 from typing import ClassVar
 
@@ -50,6 +52,26 @@ each_rule = pytest.mark.parametrize("name", sorted({*RULES, *SHIPPED}))
 @each_rule
 def test_the_examples_of_the_rule_hold(name: str) -> None:
     check_examples(RULES[name])
+
+
+@each_rule
+def test_without_the_file_of_a_rule_only_that_rule_is_missed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An example is rewritten by its own rule alone, so no example of another can change."""
+    rule = RULES[name]
+    found = pkgutil.iter_modules
+    monkeypatch.setattr(
+        rule_module.pkgutil,
+        "iter_modules",
+        lambda path, prefix: [info for info in found(path, prefix) if info.name != type(rule).__module__],
+    )
+    left = {other.name for other in rules_of.__wrapped__(rule.level)}
+    assert left == {other.name for other in rules_of(rule.level)} - {name}
+
+
+@each_rule
+def test_a_rule_needs_no_other_rule(name: str) -> None:
+    source = inspect.getsource(sys.modules[type(RULES[name]).__module__])
+    assert "dlcb.passes.rules" not in source
 
 
 @each_rule

@@ -1,6 +1,7 @@
 """Every rule on sizes and on coordinates does what its examples say, and no other rule does it in its place."""
 
 import inspect
+import sys
 from typing import ClassVar
 
 import pytest
@@ -72,6 +73,11 @@ def test_without_a_rule_only_its_own_example_changes(name: str) -> None:
 @each_rule
 def test_a_rule_says_why_it_is_sound(name: str) -> None:
     assert "Sound" in (inspect.getdoc(inspect.getmodule(type(RULES[name]))) or "")
+
+
+@each_rule
+def test_a_rule_needs_no_other_rule(name: str) -> None:
+    assert "dlcb.passes.rules" not in inspect.getsource(sys.modules[type(RULES[name]).__module__])
 
 
 @each_rule

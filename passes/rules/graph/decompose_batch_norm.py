@@ -4,7 +4,6 @@ The scale of weights is computed in `@weights`, once and not at each element.  S
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
@@ -15,8 +14,7 @@ from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.types import compute_type
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
-from dlcb.passes.rules.graph.fold_batch_norm import FoldBatchNorm, why_not_weights
-from dlcb.passes.weights import WeightFunction, weight_name
+from dlcb.passes.weights import WeightFunction, weight_name, why_not_weights
 
 _X = '%x: tensor<[n, 8, k], f16> input "x"'
 _NORM = '%m: tensor<[8], f32> weight "bn.running_mean", %v: tensor<[8], f32> weight "bn.running_var", %g: tensor<[8], f16> weight "bn.weight", %b: tensor<[8], f16> weight "bn.bias"'
@@ -44,10 +42,9 @@ class DecomposeBatchNorm(Rule):
         %b1 = dlcb.graph.reshape %b {{shape = #dlcb.graph.dims<[8, 1]>}} : (tensor<[8], f16>) -> tensor<[8, 1], f16>
         %r = dlcb.graph.add %p, %b1 : (tensor<[n, 8, k], f32>, tensor<[8, 1], f16>) -> tensor<[n, 8, k], f16>
         {_TAIL}"""
-    refused: ClassVar = {"it folds into its convolution": FoldBatchNorm.before}
 
     def why_not(self, op: BatchNormOp) -> str | None:
-        return "it folds into its convolution" if FoldBatchNorm().why_not(op) is None else None
+        return None
 
     def rewrite(self, op: BatchNormOp, rewriter: PatternRewriter) -> None:
         b, narrow = GraphBuilder(), op.result_element

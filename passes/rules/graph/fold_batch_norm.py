@@ -8,10 +8,9 @@ of its own: there it is done only where the vendor's routine takes bias and relu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.composite import BatchNormOp
@@ -21,8 +20,8 @@ from dlcb.dialects.graph.types import Dim, dims_of, type_of
 from dlcb.dialects.types import bf16, compute_type, f16
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
-from dlcb.passes.rules.graph.fuse_convolution_relu import vendor_takes
-from dlcb.passes.weights import WeightFunction, is_weight, weight_name
+from dlcb.passes.vendor import vendor_takes
+from dlcb.passes.weights import WeightFunction, weight_name, why_not_weights
 
 _STRIDES = (
     "{dilation = [#builtin.int<1>], groups = #builtin.int<1>, padding = [#builtin.int<0>], stride = [#builtin.int<1>]}"
@@ -34,6 +33,7 @@ _TAIL = "dlcb.graph.return %r : !dlcb.graph.tensor<[n, 8, 9], f32> }"
 
 class FoldBatchNorm(Rule):
     level = "graph"
+    priority = 40  # before it is decomposed
     roots = (BatchNormOp,)
     before = f"""dlcb.graph.func @main({_X}, %w: tensor<[8, 3, 1], f32> weight "conv.weight", {_NORM}) {{
         %c = dlcb.graph.convolution %x, %w {_STRIDES} : (tensor<[n, 3, 9], f32>, tensor<[8, 3, 1], f32>) -> tensor<[n, 8, 9], f32>
@@ -104,15 +104,6 @@ class FoldBatchNorm(Rule):
         folded.location = conv.location
         rewriter.replace(op, [folded])
         rewriter.erase(conv)
-
-
-def why_not_weights(func: Operation | None, values: Sequence[SSAValue]) -> str | None:
-    """Why nothing can be derived from these values in `@weights`."""
-    if not isinstance(func, FuncOp) or not all(map(is_weight, values)):
-        return "an operand is no weight"
-    updated = func.returned.updated
-    changes = bool(updated) and any(isinstance(v, BlockArgument) and v.index in updated for v in values)
-    return "the program updates a weight" if changes else None
 
 
 def _folded(

@@ -80,16 +80,6 @@ class FuseConvolutionRelu(Rule):
         return None
 
 
-def vendor_takes(convolution: ConvolutionOp, result: SSAValue) -> bool:
-    """Whether the vendor's routine would take along all that reads this result of a convolution with a bias."""
-    if convolution.groups.data != 1 or convolution.transposed is not None or type_of(result).rank != 4:
-        return False
-    user = next(iter(result.uses)).operation if result.has_one_use() else None
-    if isinstance(user, SIMPLE["add"]) and user.results[0].has_one_use():
-        user = next(iter(user.results[0].uses)).operation
-    return isinstance(user, ReluOp)
-
-
 def _fusable(value: SSAValue, result: SSAValue) -> bool:
     """A plain 2-d convolution with a bias that only this relu needs, of the result's type."""
     op = value.owner

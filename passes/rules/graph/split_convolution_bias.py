@@ -13,7 +13,7 @@ from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.graph_builder import GraphBuilder
 from dlcb.passes.rule import Rule
-from dlcb.passes.rules.graph.fuse_convolution_relu import vendor_takes
+from dlcb.passes.vendor import vendor_takes
 
 _HEAD = """dlcb.graph.func @f(%x: tensor<[n, 3, m, m], f16> input "x", %w: tensor<[4, 3, 1, 1], f16> weight "w", %b: tensor<[4], f16> weight "b") {"""
 _ATTRIBUTES = "{stride = [1, 1], padding = [0, 0], dilation = [1, 1], groups = 1}"
