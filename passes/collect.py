@@ -24,7 +24,7 @@ from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UserError
-from dlcb.passes.functions import functions, memory_base, set_system, system_of
+from dlcb.passes.functions import check_ranked, functions, memory_base, set_system, system_of
 from dlcb.passes.stages import mark_stage
 
 
@@ -116,6 +116,7 @@ def _unless_undefined(op: GraphOp, size: Expr, scope: CollectScope) -> None:
 
 def collect(func: FuncOp, system: System) -> None:
     """Add to the system all that the function's ops say of sizes."""
+    check_ranked(func)
     add_sources(func, system)
     named = zip(func.body.block.args, func.names, func.kinds, strict=True)
     weights: dict[SSAValue, str] = {argument: name for argument, name, kind in named if kind == "weight"}

@@ -9,8 +9,10 @@ from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp
+from dlcb.dialects.graph.types import TensorType
 from dlcb.dialects.shape.ops import SystemOp
 from dlcb.dialects.shape.system import System
+from dlcb.errors import UserError
 
 KEPT: Final = "dlcb.kept"
 """The attribute of a function that says why sizes of inputs stay literals: `{"x.shape[0]" = "it is to be static"}`."""
@@ -18,6 +20,24 @@ KEPT: Final = "dlcb.kept"
 
 def functions(module: ModuleOp) -> list[FuncOp]:
     return [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+
+
+def unranked(func: FuncOp) -> dict[str, SSAValue]:
+    """The arguments of any rank, by name."""
+    return {
+        name: argument
+        for argument, name in zip(func.body.block.args, func.names, strict=True)
+        if isinstance(argument.type, TensorType) and not argument.type.ranked
+    }
+
+
+def check_ranked(func: FuncOp) -> None:
+    """A UserError where an argument is of any rank: stages need ranks."""
+    for name in unranked(func):
+        raise UserError(
+            f"@{func.symbol}: the argument '{name}' is a tensor of any rank; give it one first, as in "
+            f'dlcb-instantiate{{ranks="{name}=2"}}'
+        )
 
 
 def system_op(func: FuncOp) -> SystemOp | None:

@@ -30,7 +30,7 @@ from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, TensorType, dims_attr
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.dialects.shape.system import Source, System
 from dlcb.passes.derivations import Derivation, Operand, derivations
-from dlcb.passes.functions import KEPT, functions, set_system, system_of
+from dlcb.passes.functions import KEPT, check_ranked, functions, set_system, system_of
 from dlcb.passes.stages import mark_stage
 
 SYMBOLIC: Final = "dlcb.symbolic"
@@ -162,6 +162,7 @@ class _Generalizer:
 
 
 def generalize(func: FuncOp) -> None:
+    check_ranked(func)
     if why_not_generalize(func) is not None:
         return
     system = system_of(func)

@@ -21,7 +21,7 @@ from dlcb.frontend.exported_program import load_exported
 from dlcb.tools.messages import guarded
 from dlcb.tools.module_weights import weights_for
 from dlcb.tools.run_compiled import artifact_program, exported_program
-from dlcb.tools.run_ir import IrProgram, parse
+from dlcb.tools.run_ir import IrProgram, give_ranks, parse
 from dlcb.tools.runnable import Results, Runnable
 from dlcb.tools.signature import Given, describe, inputs_from, random_inputs
 from dlcb.tools.timing import profile, timed_call, warm_ms
@@ -44,6 +44,13 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         help="sizes, by symbol (x_0), by the name that it was given, or by place (x.shape[0])",
+    )
+    parser.add_argument(
+        "--rank",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="the ranks of a .mlir's inputs that are of any; else those in the file of --input",
     )
     parser.add_argument("--input", metavar="FILE.safetensors", type=Path, help="the inputs by name; else random ones")
     parser.add_argument("--seed", type=int, default=0, help="of random inputs and weights (0)")
@@ -71,12 +78,15 @@ def open_program(args: argparse.Namespace) -> Runnable:
         raise UserError(f"{path}: '{path.suffix}' is no kind of program; known are {', '.join(openers)}")
     if path.suffix != ".mlir" and (args.weights is not None or args.random_weights):
         raise UserError(f"{path}: has its own weights; --weights and --random-weights are for .mlir files")
+    if path.suffix != ".mlir" and args.rank:
+        raise UserError(f"{path}: has inputs of known ranks; --rank is for .mlir files")
     return opener(args)
 
 
 def _open_ir(args: argparse.Namespace) -> Runnable:
     path: Path = args.file
     module = parse(path.read_bytes(), str(path))
+    give_ranks(module, args.rank, args.input)
     weights = weights_for(module, path.absolute().parent, args.weights, args.seed if args.random_weights else None)
     return IrProgram(module, weights, args.target or ("cuda" if torch.cuda.is_available() else "cpu"))
 

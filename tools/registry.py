@@ -16,6 +16,7 @@ from dlcb.lowering.pipeline import STAGES
 
 _OTHER_PASSES: Final = {
     "dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass",
+    "dlcb-instantiate": "dlcb.passes.instantiate:InstantiatePass",
     "dlcb-shape-solve": "dlcb.passes.shape_solve:ShapeSolve",
     "dlcb-specialize": "dlcb.passes.specialize:SpecializePass",
 }

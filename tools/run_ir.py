@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -20,12 +21,15 @@ from dlcb.errors import UserError
 from dlcb.evaluator.sizes import lookup, system_of
 from dlcb.evaluator.widened import in_float64
 from dlcb.frontend.reference import ReferenceProgram
+from dlcb.frontend.weight_store import read_tensors
 from dlcb.lowering.host_to_json import program_to_json
 from dlcb.lowering.lower import Lowered, context, lower
 from dlcb.lowering.pipeline import position, run
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.lowering.text_to_cubin import compile_cubin
 from dlcb.passes.checks import check_module
+from dlcb.passes.functions import functions, unranked
+from dlcb.passes.instantiate import instantiate_main, parse_ranks
 from dlcb.passes.stages import stage_of
 from dlcb.runtime.call import StepObserver
 from dlcb.runtime.cpu import CpuKernels
@@ -47,6 +51,22 @@ def parse(text: bytes, name: str) -> ModuleOp:
     if not any(isinstance(op, (FuncOp, ProgramOp)) and _symbol(op) == "main" for op in module.body.block.ops):
         raise UserError(f"{name}: the module has no function @main to run")
     return module
+
+
+def give_ranks(module: ModuleOp, given: Sequence[str], inputs: Path | None) -> None:
+    """Instantiate `@main` where it takes tensors of any rank: as `given` says (`x=3`), else as the inputs have them."""
+    main = next((func for func in functions(module) if func.symbol == "main"), None)
+    open_ranks = {} if main is None else unranked(main)
+    if not open_ranks and not given:
+        return
+    ranks = parse_ranks(given)
+    if inputs is not None:
+        tensors = read_tensors(inputs)
+        ranks = {name: tensors[name].dim() for name in open_ranks if name in tensors} | ranks
+    missing = [name for name in open_ranks if name not in ranks]
+    if missing:
+        raise UserError(f"input {missing[0]} is a tensor of any rank: give --rank {missing[0]}=N, or --input")
+    instantiate_main(module, ranks)
 
 
 class IrProgram(Runnable):
@@ -129,8 +149,6 @@ def signature_of(module: ModuleOp) -> Signature:
 def _parameter(name: str, type: Attribute, updated: bool) -> Parameter:
     if not isinstance(type, TensorType):
         return Parameter(name, None, ())
-    if not type.ranked:
-        raise UserError(f"input {name} is a tensor of any rank; dlcb-run needs a rank to make one")
     return Parameter(name, DTYPES[TYPE_NAME[type.element]], type.dims, updated)
 
 

@@ -32,9 +32,9 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: compile(rand(2, 4)),
         r"example_inputs is a Tensor; pass a tuple of positional arguments, \(x,\), or a dict",
     ),
-    "no example": (
-        lambda: compile(),
-        r"example_inputs is missing; pass a tuple of positional arguments, \(x,\), or a dict",
+    "a number as the example": (
+        lambda: compile(3),
+        r"example_inputs is a int; pass a tuple of positional arguments, \(x,\), or a dict",
     ),
     "too many arguments": (
         lambda: compile((rand(2, 4), rand(2))),

@@ -182,6 +182,39 @@ def test_ir_that_was_written_by_hand_runs(tmp_path: Path, capsys: pytest.Capture
     assert "weight 'w' is torch.float32 [3], the module expects torch.float32 [2]" in text
 
 
+OF_ANY_RANK = """
+dlcb.graph.func @main(%x: tensor<*, f32> input "x", %y: tensor<*, f32> input "y") {
+  %a = dlcb.graph.add %x, %y : (tensor<*, f32>, tensor<*, f32>) -> tensor<*, f32>
+  %s = dlcb.graph.softmax %a {axis = -1} : (tensor<*, f32>) -> tensor<*, f32>
+  dlcb.graph.return %s : !dlcb.graph.tensor<*, f32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((2, 1, 5), (4, 1)), ((6,), (1,)), ((0, 2, 3, 4), (4,))])
+def test_ir_of_any_rank_runs_at_the_ranks_of_its_inputs(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], target: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "any.mlir", tmp_path / "out.safetensors"
+    path.write_text(OF_ANY_RANK)
+    x, y = map(torch.randn, shapes)
+    save_file({"x": x, "y": y}, tmp_path / "in.safetensors")
+    assert run(path, "--target", target, "--input", tmp_path / "in.safetensors", "--output", out) == 0
+    torch.testing.assert_close(results(out)["result[0]"], torch.softmax(x + y, -1))
+
+
+def test_ranks_are_given_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "any.mlir"
+    path.write_text(OF_ANY_RANK)
+    ranks = ("--rank", "x=3", "--rank", "y=1")
+    assert "float32[2, 4, 5]" in output(capsys, path, *ranks, "--size", "x_0=2,x_2=5,y_0=5", "--compare", "eager")
+    assert "give --rank x=N, or --input" in error(capsys, path)
+    assert "give --rank y=N, or --input" in error(capsys, path, "--rank", "x=3")
+    assert "'z' is no argument of any rank" in error(capsys, path, *ranks, "--rank", "z=1")
+    assert "expected 'argument=rank'" in error(capsys, path, "--rank", "x")
+
+
 # Errors
 
 
