@@ -304,6 +304,9 @@ def _along_channels(i: Builder, scale: SSAValue, rank: int) -> SSAValue:
 
 def _scaled_channels(i: Builder, value: SSAValue, weight: SSAValue | None, bias: SSAValue | None) -> SSAValue:
     rank = rank_of(value)
+    for scale in (weight, bias):
+        if scale is not None:
+            i.require("eq", i.sizes(scale)[0], i.sizes(value)[1], "a weight or bias for each channel")
     if weight is not None:
         element = i.element if bias is None else i.like(value)
         value = i.call("mul", value, _along_channels(i, weight, rank), element=element)

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes], list[Shapes]]] = {
     "addbmm": (torch.addbmm, of(((3, 5), (2, 3, 4), (2, 4, 5))), of(((3, 5), (2, 3, 4), (4, 2, 5)))),
     "addr": (torch.addr, of(((3, 4), (3,), (4,)), ((1, 4), (3,), (4,))), of(((3, 4), (1,), (4,)))),
     "tensordot": (
-        lambda x, y: torch.tensordot(x, y, dims=([0, 1], [0, 1])),
+        lambda x, y: torch.tensordot(x, y, ([0, 1], [0, 1])),  # pyright: ignore[reportArgumentType]
         of(((2, 3, 4), (2, 3, 5)), ((4, 2, 1), (4, 2, 2))),
         of(((2, 3, 4), (3, 2, 5))),
     ),
@@ -94,6 +94,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes], list[Shapes]]] = {
         of(((1, 2, 3), (2,)), ((2, 3, 3), (2,)), ((2, 2, 4), (2,))),
     ),
     "unfold": (lambda x: F.unfold(x, 2, padding=1), IMAGES, NO_IMAGES),
+    "group_norm": (
+        lambda x, w, b: F.group_norm(x, 2, w, b),
+        of(((2, 4, 6), (4,), (4,)), ((1, 2, 3), (2,), (2,))),
+        of(((2, 4, 6), (4,), (1,)), ((2, 4, 6), (1,), (4,))),
+    ),
     "batch norm of a batch": (
         lambda x: aten._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5)[0],
         of((2, 4, 6, 7), (1, 2, 5, 6)),
@@ -124,3 +129,12 @@ def test_an_image_without_elements_that_eager_returns_as_it_is_is_refused() -> N
     assert F.pixel_unshuffle(empty, 2).shape == empty.shape
     with pytest.raises(UserError, match="an image without elements"):
         evaluated(imported, (empty,))
+
+
+def test_a_bias_that_is_too_short_and_that_eager_reads_past_is_refused() -> None:
+    def program(x: Tensor, bias: Tensor) -> Tensor:
+        return aten._native_batch_norm_legit.no_stats(x, None, bias, True, 0.1, 1e-5)[0]
+
+    imported = agrees(program, tensors(((2, 3, 4), (3,))), rtol=1e-4)
+    with pytest.raises(UserError, match=r"a weight or bias for each channel|expected 3"):
+        evaluated(imported, tensors(((2, 3, 4), (1,))))
