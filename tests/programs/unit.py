@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import dlcb
 from dlcb.frontend import build
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.runtime.artifact import Artifact
@@ -35,6 +36,11 @@ class Unit:
                     with suppress(Exception):  # what eager gets of kernels that do nothing can be anything
                         quiet(partial(model, *subject.arguments(number)))
         return model
+
+    def add_program(self, program: Callable[..., Any], example: Any) -> CompiledModel:
+        """Compile any program for the CPU; its calls are the caller's to rehearse."""
+        with self._instead_of_compiling():
+            return dlcb.compile(program, example, target="cpu")
 
     @contextmanager
     def _instead_of_compiling(self) -> Iterator[None]:
