@@ -130,8 +130,8 @@ def _solved(captured: Captured) -> tuple[export_dims.Dims, System]:
 
 
 def _dim(state: str) -> int | str:
-    """`equal to x_0 by concat: …` → x_0."""
-    words = re.match(r"(?:free as|equal to|tied to|pinned to|stays|given as) (.+?)(?: by .*|:.*)?$", state)
+    """`equal to x_0 by concat: …` and `free as x_0; checked …` → x_0."""
+    words = re.match(r"(?:free as|equal to|tied to|pinned to|stays|given as) (.+?)(?: by .*|[:;].*)?$", state)
     assert words is not None, state
     return int(words[1]) if words[1].isdigit() else words[1]
 
