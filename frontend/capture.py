@@ -18,10 +18,11 @@ from dlcb.frontend.branches import attempt
 from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
+from dlcb.frontend.refusals import Guess, Refused, lesson
 from dlcb.frontend.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.retrace import difference
 from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, numbers_of, plan_sizes
+from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, joined, numbers_of, plan_sizes
 from dlcb.frontend.steering import FREE
 from dlcb.frontend.tracker import Check
 
@@ -80,12 +81,16 @@ _FEW_TRIES = 8
 class _Refusal(Exception):
     """The model does not accept these sizes, or the example goes another way. `symbols`: those to blame, if known."""
 
-    def __init__(self, reason: str, symbols: frozenset[str] = frozenset(), is_branch: bool = False) -> None:
-        """`is_branch`: the program compares these sizes, and the example's answer is another."""
+    def __init__(
+        self, reason: str, symbols: frozenset[str] = frozenset(), is_branch: bool = False, is_final: bool = False
+    ) -> None:
+        """`is_branch`: the program compares these sizes, and the example's answer is another. `is_final`: it uses the
+        example's own size as a number, so no other sizes are accepted."""
         super().__init__(reason)
         self.reason = reason
         self.symbols = symbols
         self.is_branch = is_branch
+        self.is_final = is_final
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,10 @@ class _Search:
         self._held: dict[str, str] = {}
         """What keeps the example's size for the answers that this gives, with the reason; it may vary as far as they
         stay."""
+        self._alike: tuple[frozenset[str], ...] = ()
+        """Sizes that operations want equal."""
+        self._last: tuple[Plan, Run] | None = None
+        """What was traced last without refusal while these were sought."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
 
@@ -127,6 +136,8 @@ class _Search:
         while True:
             found, refusal = self._first_accepted(self._choices())
             if found is None and not refusal.symbols:
+                if self._must_vary and self._learn():
+                    continue
                 found = self._with_ones(refusal.reason)
             if found is not None:
                 return self._with_held(found) if found.plan.held else found
@@ -146,10 +157,12 @@ class _Search:
                 return self._accepted(self._plan(self._reasons, choice)), refusal
             except _Refusal as error:
                 refusal = error if error.symbols or not refusal.reason else refusal
+                if error.is_final:
+                    break
         return None, refusal
 
     def _choices(self) -> list[Choice]:
-        together = tuple(frozenset(group) for group in self._named.values())
+        together = joined([*(frozenset(group) for group in self._named.values()), *self._alike])
         if not self._must_vary:
             return [Choice(together, spread) for spread in Spread]
         groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
@@ -188,6 +201,46 @@ class _Search:
         self._refused |= symbols
         for symbol in sorted(symbols):
             self._reasons[symbol] = reason
+
+    # What operations say that refuse sizes
+
+    def _learn(self) -> bool:
+        """Finds the sizes that the program's operations want equal, or at the example's; whether there are any."""
+        learned = False
+        while (refused := self._probe([])) is not None:
+            reason = f"{refused.record.op}: {refused.record.line}"
+            plan = self._plan(self._reasons, self._choices()[0])
+            symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
+            guesses = lesson(refused, symbols, self._example, self._probe)
+            if not guesses:
+                break
+            learned = True
+            groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
+            self._alike = joined([*self._alike, *groups])
+            self._pin(self._like({g.symbol for g in guesses if g.other is None}), reason)
+        return learned
+
+    def _probe(self, guesses: list[Guess]) -> Refused | None:
+        """The operation that refuses a trace with these guesses."""
+        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
+        pinned = self._like({g.symbol for g in guesses if g.other is None})
+        choice = self._choices()[0]
+        plan = self._plan(self._reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
+        if self._known_run(plan) is not None:
+            return None
+        run = attempt(self._session, plan)
+        if run is None:
+            return self._session.refused
+        self._last = plan, run
+        return None
+
+    def _known_run(self, plan: Plan) -> Run | None:
+        """The run at these sizes, if the last that no operation refused was it."""
+        return self._last[1] if self._last is not None and self._last[0] == plan else None
+
+    def _like(self, symbols: set[str]) -> frozenset[str]:
+        """The symbols and those that are equal to them."""
+        return frozenset(symbols).union(*(group for group in self._alike if group & symbols))
 
     # Dims that are free although the trace has them at the example's size
 
@@ -315,7 +368,7 @@ class _Search:
     def _accepted(self, plan: Plan) -> _Found:
         """The run, if the model accepts these sizes and the example passes all checks of it."""
         try:
-            run = self._session.run(plan)
+            run = self._known_run(plan) or self._session.run(plan)
         except InternalError:
             raise
         except Exception as error:
@@ -334,7 +387,16 @@ class _Search:
             run = general.run
             self._needed |= {check.text for check in needed}
         is_branch = all(check.comparison is not None for check in needed)
-        raise _Refusal(needed[0].text, frozenset(blamed_symbols(needed[0], plan, run)), is_branch)
+        final = [check for check in needed if self._is_used(check, plan.pinned)]
+        first = (final or needed)[0]
+        raise _Refusal(first.text, frozenset(blamed_symbols(first, plan, run)), is_branch, bool(final))
+
+    def _is_used(self, check: Check, pinned: frozenset[str]) -> bool:
+        """Whether the program, at the example's own sizes too, uses the number that a check is about."""
+        if check.comparison is not None:
+            return False
+        there = self._example_sizes(pinned).checks
+        return any(c.comparison is None and c.lhs is check.lhs and c.text == check.text for c in there)
 
     def _still_broken(self, general: Relaxed, pinned: frozenset[str], broken: list[Check]) -> list[Check]:
         """The checks that the example does not pass, if it is led the same way through the program."""

@@ -21,6 +21,7 @@ from dlcb.frontend.python_numbers import tracking_python_numbers
 from dlcb.frontend.python_types import modules_of
 from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
+from dlcb.frontend.refusals import Refused
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
 from dlcb.frontend.steering import FREE, Path, Site, Steering
@@ -63,6 +64,8 @@ class Session:
         self.arguments = arguments
         self.line = "?"
         """Where the last run was when it ended."""
+        self.refused: Refused | None = None
+        """The operation that the last run ended with, if torch refused it."""
         self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
         self._own = modules_of(program)
         self._fake_mode = private.FakeTensorMode()
@@ -83,6 +86,7 @@ class Session:
             return self._finish(trace, inputs, result)
         finally:
             self.line = trace.line
+            self.refused = None if trace.running is None else Refused(trace.running, len(trace.records))
             trace.tracker.active = False
 
     def _leaf(self, trace: Trace, argument: Argument, plan: Plan, inputs: list[Input]) -> Any:

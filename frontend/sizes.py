@@ -132,3 +132,13 @@ def _numbers_in(value: Any, found: set[int]) -> None:
         items = cast(dict[str, Any], vars(value)).values()
     for item in items:
         _numbers_in(item, found)
+
+
+def joined(groups: Iterable[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    """Groups that have a symbol in common are one."""
+    found: list[frozenset[str]] = []
+    for group in groups:
+        touching = [other for other in found if other & group]
+        found = [other for other in found if not other & group]
+        found.append(group.union(*touching))
+    return tuple(found)

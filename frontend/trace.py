@@ -67,6 +67,8 @@ class Trace(private.TorchFunctionMode):
         self.bases: dict[Value, Storage] = {}
         """The memory of inputs and weights, by the value they start with."""
         self.notes: list[str] = []
+        self.running: Record | None = None
+        """The operation that torch runs at the moment."""
         self.line = "?"
         self._twins = twins
         self._named = named
@@ -125,7 +127,9 @@ class Trace(private.TorchFunctionMode):
             args, kwargs = self._edited(name, args, kwargs)
         record = self._record(name, func, args, kwargs)
         record.why_eager, record.ordered = why_eager, ordered
+        self.running = record
         result = (stand_in or func)(*args, **kwargs)
+        self.running = None
         self._bind(record, result, args)
         return result
 

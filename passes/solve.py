@@ -9,6 +9,7 @@ Refused: requirements that no sizes meet (`ContradictionError`, with both source
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
@@ -33,6 +34,7 @@ from dlcb.dialects.graph.types import (
 from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
+from dlcb.errors import LAYOUT
 from dlcb.passes.functions import KEPT, functions, set_system, system_of
 from dlcb.passes.solver import Solution, solve
 from dlcb.passes.stages import mark_stage
@@ -40,6 +42,7 @@ from dlcb.passes.stages import mark_stage
 DIMENSIONS: Final = "dlcb.dimensions"
 PINNED: Final = "pinned: "
 """How the text of a requirement begins that capture made, for a size at which alone the program could be traced."""
+_MOST_CHECKS_SHOWN: Final = 4
 STRIDES: Final = "strides: "
 """How the text of a requirement on strides begins; the rest says all that a user needs."""
 
@@ -130,8 +133,11 @@ def dimension_report(func: FuncOp, system_before: System, solution: Solution) ->
     """What became of each dim of each input; `func` has the types from before the solution was written into them."""
     kept = func.attributes.get(KEPT)
     why_kept: Mapping[str, Attribute] = kept.data if isinstance(kept, DictionaryAttr) else {}
+    checked = _checks_by_symbol(solution.system)
     return [
-        Dimension(name, dim, _state(Source.size(name, dim), size, system_before, solution, why_kept))
+        Dimension(
+            name, dim, _state(Source.size(name, dim), size, system_before, solution, why_kept) + _checks(size, checked)
+        )
         for argument, name, kind in zip(func.body.block.args, func.names, func.kinds, strict=True)
         if kind == "input" and isinstance(argument.type, TensorType) and argument.type.ranked
         for dim, size in enumerate(argument.type.dims)
@@ -151,6 +157,28 @@ def _state(
     if value != size or before.symbols.get(size) != source:
         return f"equal to {value}{because}"
     return f"free as {size}" if reason is None else f"tied to {reason.rhs}{because}"
+
+
+def _checks_by_symbol(system: System) -> dict[str, list[str]]:
+    """For each symbol of an input, what a call is checked for that is not its value alone."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for require in system.requires:
+        if (require.kind == "eq" and require.lhs.op == "symbol") or require.text.startswith((LAYOUT, STRIDES)):
+            continue
+        stated = Require(require.kind, system.value(require.lhs), system.value(require.rhs), require.text)
+        text = f"{stated} ({require.text})" if require.text else str(stated)
+        for symbol in stated.free:
+            found[symbol].append(text)
+    return found
+
+
+def _checks(size: int | str, checked: Mapping[str, list[str]]) -> str:
+    texts = list(dict.fromkeys(checked.get(size, ()))) if isinstance(size, str) else []
+    shown = [
+        *texts[:_MOST_CHECKS_SHOWN],
+        *([f"{len(texts) - _MOST_CHECKS_SHOWN} more"] * (len(texts) > _MOST_CHECKS_SHOWN)),
+    ]
+    return f"; checked at launch: {', '.join(shown)}" if shown else ""
 
 
 def _binding(symbol: str, requires: list[Require]) -> Require | None:

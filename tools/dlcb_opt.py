@@ -152,6 +152,23 @@ def _list_rules() -> None:
         print(f"{rule.level:<10} {rule.name:<24} {summary(type(rule))}")
 
 
+def _report_dimensions(module: ModuleOp) -> None:
+    from dlcb.passes.functions import functions
+    from dlcb.passes.solve import dimensions_of
+
+    for func in functions(module):
+        found = dimensions_of(func)
+        if not found:
+            continue
+        print(f"@{func.symbol}", file=sys.stderr)
+        width = max(len(f"{d.argument}.shape[{d.dim}]") for d in found)
+        for dimension in found:
+            print(f"  {f'{dimension.argument}.shape[{dimension.dim}]':<{width}}  {dimension.state}", file=sys.stderr)
+
+
+_REPORTS: Final[dict[str, Callable[[ModuleOp], None]]] = {"dimensions": _report_dimensions}
+
+
 class _PrintAndEnd(argparse.Action):
     """An option that prints what `const` prints and ends the tool, as `--help` does."""
 
@@ -226,6 +243,13 @@ class DlcbOptMain(xDSLOptMain):
             help="evaluate on small random inputs before and after each pass; name the first that changes a result",
         )
         group.add_argument(
+            "--report",
+            choices=list(_REPORTS),
+            action="append",
+            default=[],
+            help="print to the error stream what became of each size of each input; runs the stages up to 'solve'",
+        )
+        group.add_argument(
             "--trace-rules",
             action="store_true",
             help="print to the error stream which rewrite rule made what of what, and for which op or source line",
@@ -273,12 +297,17 @@ class DlcbOptMain(xDSLOptMain):
         for module_pass in self._passes(prog):
             self.watcher.run(module_pass, self.ctx, prog)
         self.watcher.end()
+        for name in dict.fromkeys(self.args.report):
+            _REPORTS[name](prog)
 
     def _passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         """The passes of -p, then the stages that remain when these have run."""
         yield from self.pipeline.passes
-        if self.args.pipeline is not None or self.args.stop_after is not None:
-            for stage in remaining(module, self.args.stop_after):
+        until = self.args.stop_after
+        if self.args.report and self.args.pipeline is None and until is None:
+            until = "solve"
+        if self.args.pipeline is not None or until is not None:
+            for stage in remaining(module, until):
                 yield stage.load()()
 
     def span_of(self, op: Operation) -> Span | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -33,13 +32,6 @@ QUICK = ("unet", "step_in_place", "step_appending", "switch", "top_experts")
 """Those that torch exports in a second or two."""
 
 
-def names_of(models: Iterable[str]) -> list[Any]:
-    """As parameters of a test of which sizes are kept."""
-    many = "batch, heads and new tokens are all four, and no grouping of equal sizes tells the three apart"
-    gap = pytest.mark.xfail(reason=many, strict=True)
-    return [pytest.param(name, marks=[gap] if name == "step_in_place" else []) for name in models]
-
-
 def example_of(name: str) -> tuple[nn.Module, dict[str, Any]]:
     case = SMALL[name]()
     torch.manual_seed(1)
@@ -51,13 +43,13 @@ def found_by_dlcb(name: str) -> Found:
     return by_dlcb(*example_of(name))
 
 
-@pytest.mark.parametrize("name", names_of(KEPT))
+@pytest.mark.parametrize("name", KEPT)
 def test_sizes_that_are_equal_in_the_example_alone_are_not_tied(name: str) -> None:
     """A square picture's height is not its width, and a batch of four is not four heads."""
     assert str(found_by_dlcb(name)) == KEPT[name]
 
 
-@pytest.mark.parametrize("name", names_of(QUICK))
+@pytest.mark.parametrize("name", QUICK)
 def test_every_size_that_an_automatic_export_keeps_is_kept(name: str) -> None:
     case = SMALL[name]()
     mine, theirs = found_by_dlcb(name), by_export(*example_of(name))
@@ -121,7 +113,7 @@ def test_a_step_compiled_once_is_right_at_every_shape_as_are_its_caches(name: st
 
     caches = re.findall(r"(\w+)\[a, 4, ", KEPT[name])
     heads = {f"{cache}.shape[{dim}]" for cache in caches for dim in (1, 3)}
-    agrees(case.build(), make, ((2, 3, 16), *case.shapes), pinned=heads)
+    agrees(case.build(), make, (case.example, *case.shapes), pinned=heads)
 
 
 def test_experts_whose_choice_runs_in_eager_are_right_at_every_shape() -> None:
