@@ -15,7 +15,7 @@ from dlcb.frontend.options import TORCH_RANGE, Options
 from dlcb.frontend.records import Captured
 from dlcb.frontend.reference import ReferenceProgram
 from dlcb.frontend.specialize import Specializer, Template
-from dlcb.frontend.tracker import USED
+from dlcb.frontend.tracker import COMPARED, USED
 from dlcb.lowering.lower import Lowered, context, lower
 from dlcb.lowering.pipeline import run
 from dlcb.lowering.text_to_cpu import compile_cpu
@@ -85,7 +85,7 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
     for func in module.body.block.ops:
         known = func.attributes.get(DIMENSIONS) if isinstance(func, FuncOp) else None
         if isinstance(known, DictionaryAttr):
-            found |= {k: v.data for k, v in known.data.items() if isinstance(v, StringAttr)}
+            found |= {k: _on_this_way(v.data) for k, v in known.data.items() if isinstance(v, StringAttr)}
     for pin in captured.pins:
         for given in captured.inputs:
             if pin.symbol in given.symbols:
@@ -95,6 +95,12 @@ def _dimensions(module: ModuleOp, captured: Captured) -> dict[str, str]:
                 elif f"by {PINNED}" in found.get(key, f"by {PINNED}"):
                     found[key] = f"pinned to {pin.value}: {pin.reason}"
     return found
+
+
+def _on_this_way(state: str) -> str:
+    """A size that Python asks for is fixed only where the answer is this."""
+    fixed, by, reason = state.partition(f" by {COMPARED}")
+    return f"{fixed.removeprefix('pinned to ')} on this way: {COMPARED}{reason}" if by else state
 
 
 def _launches(module: ModuleOp) -> list[str]:

@@ -116,4 +116,6 @@ def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 def _kind_of_leaf(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf.dtype, leaf.device, layout_class(leaf)
-    return int if type(leaf) is int and leaf >= 0 else (type(leaf), leaf)
+    if type(leaf) is int and leaf >= 0:
+        return int
+    return type(leaf), leaf.hex() if isinstance(leaf, float) else leaf

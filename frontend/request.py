@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dlcb.errors import InternalError
+from dlcb.errors import InternalError, UserError
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Dynamic, read_arguments, user_names
+from dlcb.frontend.inputs import Arguments, Dynamic, named_dims, read_arguments, user_names
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
@@ -40,9 +40,21 @@ class Request:
             self._check_retrace(captured, args, kwargs)
         built, results = build_captured(captured, self.name or captured.name, self.options, self.fullgraph)
         built.report.seconds = seconds | built.report.seconds
-        built.report.names = user_names(read_arguments(self.program, args, kwargs), self.dynamic)
+        arguments = read_arguments(self.program, args, kwargs)
+        built.report.names = user_names(arguments, self.dynamic)
+        self._check_named(arguments, built.report.dimensions)
         interface = _interface(self.program, captured, results, args, kwargs)
         return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
+
+    def _check_named(self, arguments: Arguments, dimensions: Mapping[str, str]) -> None:
+        """What the user wants to vary, the program must let vary."""
+        if not isinstance(self.dynamic, Mapping):
+            return
+        for name, symbols in named_dims(arguments, self.dynamic).items():
+            for text in map(arguments.text_of, symbols):
+                state = dimensions.get(text, "")
+                if state.startswith("pinned"):
+                    raise UserError(f"dynamic lets {text} vary ('{name}'), but it is {state}")
 
     def _check_retrace(self, captured: Captured, args: Args, kwargs: Kwargs) -> None:
         found = retrace(captured, self.program, args, kwargs)

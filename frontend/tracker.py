@@ -13,6 +13,9 @@ from dlcb.frontend.source import source_line
 USED = "pinned by "
 """How the text of a check begins where the program used the number itself."""
 
+COMPARED = "compared at "
+"""How the text of a check begins that keeps an answer to a comparison."""
+
 Comparison = tuple[str, Expr, Expr]
 """A question the program asked: eq, lt or le, and its two sides."""
 
@@ -66,11 +69,11 @@ class Tracker:
         comparison = (kind, lhs, rhs)
         answer = self._answers.get(comparison, holds)
         if answer:
-            self._add(kind, lhs, rhs, "compared at {}", comparison)
+            self._add(kind, lhs, rhs, f"{COMPARED}{{}}", comparison)
         elif kind == "eq":
-            self._add("ne", lhs, rhs, "compared at {}", comparison)
+            self._add("ne", lhs, rhs, f"{COMPARED}{{}}", comparison)
         else:
-            self._add("le" if kind == "lt" else "lt", rhs, lhs, "compared at {}", comparison)
+            self._add("le" if kind == "lt" else "lt", rhs, lhs, f"{COMPARED}{{}}", comparison)
         return answer
 
     def pin(self, expr: Expr, value: int, by: str) -> None:

@@ -185,7 +185,7 @@ class CompiledModel:
         for leaf, wanted in zip(leaves, interface.inputs, strict=True):
             if wanted[0] == "argument":
                 flat.append(leaf)
-            elif isinstance(leaf, Tensor) or type(leaf) is not type(wanted[2]) or leaf != wanted[2]:
+            elif not _is_constant(leaf, wanted[2]):
                 raise UserError(
                     f"{self.name}: {wanted[1]} is {leaf!r}, compiled for {wanted[2]!r}; compile again for another value"
                 )
@@ -337,6 +337,13 @@ def result_maker(output: list[Any]) -> Builder:
             return lambda results: results[place] / divisor
         case _:
             return _constant_maker(output[1])
+
+
+def _is_constant(value: Any, wanted: Any) -> bool:
+    """Whether it is the very constant: -0.0 is not 0.0, and one NaN is another."""
+    if isinstance(value, Tensor) or type(value) is not type(wanted):
+        return False
+    return value.hex() == wanted.hex() if isinstance(value, float) else value == wanted
 
 
 def _constant_maker(value: Any) -> Builder:

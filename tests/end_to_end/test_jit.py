@@ -57,6 +57,19 @@ def test_a_kind_is_a_rank_a_dtype_a_layout_and_a_structure() -> None:
         assert model.stats()["compiles"] == compiles
 
 
+def test_a_negative_zero_is_another_constant() -> None:
+    def program(x: Tensor, zero: float) -> Tensor:
+        return x / zero
+
+    x = torch.ones(2)
+    model = dlcb.compile(program)
+    for zero in (0.0, -0.0, 0.0):
+        assert torch.equal(model(x, zero), x / torch.tensor(zero))
+    assert model.stats()["compiles"] == 2
+    with pytest.raises(UserError, match=r"zero is -0\.0, compiled for 0\.0"):
+        dlcb.compile(program, (x, 0.0))(x, -0.0)
+
+
 def test_the_kinds_used_last_are_kept() -> None:
     model = dlcb.compile(normalized, kinds=2)
     for rank, compiles, left in ((1, 1, 0), (2, 2, 0), (1, 2, 0), (3, 3, 1), (1, 3, 1), (2, 4, 2)):
