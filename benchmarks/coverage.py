@@ -22,9 +22,9 @@ import torch
 from dlcb.benchmarks import transformer_models, vision_models
 from dlcb.benchmarks.case import Case
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.options import Options
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_or_survey
+from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
 from dlcb.lowering.lower import lower

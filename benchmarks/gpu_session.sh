@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls models live sanitize (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls models live tiers sanitize kinds (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests calls models live sanitize}
+parts=${*:-tests calls models live tiers sanitize kinds}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
@@ -13,7 +13,8 @@ tests() { timeout 200 python3 -m pytest -q -p no:cacheprovider -c tests/pytest.i
 
 calls() {
   timeout 60 python3 -P -m dlcb.benchmarks.call_overhead &&
-    timeout 60 python3 -P -m dlcb.benchmarks.call_overhead --weights 100
+    timeout 60 python3 -P -m dlcb.benchmarks.call_overhead --weights 100 &&
+    timeout 60 python3 -P -m dlcb.benchmarks.check_overhead --json "$out/check_overhead.json"
 }
 
 models() {
@@ -21,6 +22,18 @@ models() {
 }
 
 live() { timeout 120 python3 -P -m dlcb.benchmarks.gpu --out "$out/live.json" --models resnet50 --dtypes f16 --weights live; }
+
+tiers() { timeout 400 python3 -P -m dlcb.benchmarks.tiers --out "$out/tiers.json"; }
+
+# One program for each kind of generated kernel, under each of the sanitizer's tools.
+kinds() {
+  for tool in memcheck racecheck synccheck; do
+    PYTORCH_NO_CUDA_MEMORY_CACHING=1 timeout 150 compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 \
+      --kernel-name 'regex=^k[0-9]+_' python3 -P -m dlcb.benchmarks.kernel_kinds > "$out/kinds_$tool.log" 2>&1 ||
+      { echo "$tool: FAILED"; status=1; }
+    echo "$tool: $(grep -E '=========|wrong$' "$out/kinds_$tool.log" | tail -2 | tr '\n' ' ')"
+  done
+}
 
 # Our kernels only. Racecheck itself fails on the vendor's half-precision kernels, so with them it runs in f32; `rows` has none.
 sanitize() {

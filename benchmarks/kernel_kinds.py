@@ -1,0 +1,82 @@
+"""One program for each kind of generated kernel, run at awkward sizes and judged; for the sanitizer's tools, or alone.
+
+python -P -m dlcb.benchmarks.kernel_kinds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import dlcb
+from dlcb.benchmarks.accuracy import judge_all
+
+SIZES = ((1, 1), (3, 5), (0, 7), (33, 65), (257, 31), (5, 1021), (1030, 3))
+LONG = ((1, 200_003), (3, 70_001), (2, 131_072))
+
+
+def pointwise(x: Tensor) -> Tensor:
+    return torch.nn.functional.gelu(x) * 2 + x.t().contiguous().t()
+
+
+def row(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.softmax(x, -1), torch.nn.functional.silu(x) - x.mean(-1, keepdim=True)
+
+
+def column(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.sum(0), torch.softmax(x, 0)
+
+
+def cut_row(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.softmax(x, -1), (x * x).mean()
+
+
+def scan(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.cumsum(1), x.relu().cumsum(0)
+
+
+def position(x: Tensor) -> Tensor:
+    return torch.nn.functional.pad(x, (1, 1)).argmax(1)
+
+
+def gather(x: Tensor) -> Tensor:
+    index = torch.arange(x.shape[0], device=x.device).flip(0)
+    return x[index] + x.index_select(0, index)
+
+
+def window(x: Tensor) -> Tensor:
+    return torch.nn.functional.avg_pool1d(torch.nn.functional.pad(x, (2, 2))[:, None], 3)
+
+
+def joined(x: Tensor) -> Tensor:
+    return torch.cat([x, x[:, :1], x * 2], 1).roll(1, 0)
+
+
+KINDS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, int], ...]]] = {
+    **{kind.__name__: (kind, SIZES) for kind in (pointwise, row, column, scan, position, gather, window, joined)},
+    "cut_row": (cut_row, LONG),
+}
+
+
+def main() -> int:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.manual_seed(0)
+    wrong = 0
+    for name, (program, sizes) in KINDS.items():
+        for dtype in (torch.float32, torch.float16):
+            model = dlcb.compile(program, (torch.randn(4, 9, device=device, dtype=dtype),), graphs=False)
+            for size in sizes:
+                x = torch.randn(size, device=device, dtype=dtype)
+                verdicts = judge_all(model(x), program(x.cpu()), program(x.cpu().double()))
+                bad = [verdict.reason for verdict in verdicts if not verdict.ok]
+                wrong += len(bad)
+                print(f"{name} {dtype} {size}: {bad or 'ok'}")
+    print(f"{wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
