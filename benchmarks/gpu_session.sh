@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
 
-tests() { timeout 200 python3 -m pytest -q -p no:cacheprovider -c tests/pytest.ini -m gpu tests 2>&1 | tail -25; }
+tests() { timeout 200 python3 -m pytest -q -p no:cacheprovider -c tests/pytest.ini -m gpu --ignore tests/property tests 2>&1 | tail -25; }
 
 calls() {
   timeout 60 python3 -P -m dlcb.benchmarks.call_overhead &&

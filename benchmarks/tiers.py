@@ -43,7 +43,7 @@ class Judge:
         return to(self.case.inputs(shape, torch.float32), self.device, self.dtype)
 
     def check(self, name: str, model: Callable[..., Any], shape: zoo.Shape, inputs: dict[str, Any]) -> None:
-        exact = self._exact(**as_float64(inputs))
+        exact = self._exact(**{k: v.to(self.device) for k, v in as_float64(inputs).items()})
         for verdict in judge_all(model(**inputs), self.model(**inputs), exact):
             if not verdict.ok:
                 self.wrong.append(f"{name} {shape}: {verdict.reason}")

@@ -80,7 +80,7 @@ dlcb.graph.func @main(%x: tensor<[3, 0], f32> input "x", %w: tensor<[3, 1], f32>
 
 // -----
 
-// CHECK: position: ?: sizes of what is looked for: 4 and 3
+// CHECK: position: ?: sizes of what is looked for: [4, 1] and [3, 1]
 dlcb.graph.func @main(%x: tensor<[3, 2], f32> input "x", %w: tensor<[4, 1], f32> input "w") {
   %r = dlcb.graph.position %x, %w {axes = [1]} : (tensor<[3, 2], f32>, tensor<[4, 1], f32>) -> tensor<[3], i64>
   dlcb.graph.return
@@ -88,7 +88,7 @@ dlcb.graph.func @main(%x: tensor<[3, 2], f32> input "x", %w: tensor<[4, 1], f32>
 
 // -----
 
-// CHECK: last_position: ?: sizes of x and of the running value: 2 and 3
+// CHECK: last_position: ?: sizes of x and of the running value: [2] and [3]
 dlcb.graph.func @main(%x: tensor<[3], f32> input "x", %y: tensor<[2], f32> input "y") {
   %r = dlcb.graph.last_position %x, %y {axis = 0} : (tensor<[3], f32>, tensor<[2], f32>) -> tensor<[3], i64>
   dlcb.graph.return
