@@ -34,8 +34,8 @@ def compile_graph(
     options: Mapping[str, Any] | None = None,
     **words: Any,
 ) -> Callable[..., Any]:
-    """The backend. `options`: `weights` ("live" or "frozen") and `graphs` (CUDA graphs on or off), as in
-    `dlcb.compile`. torch's `mode` asks for what DLCB does anyway and changes nothing."""
+    """The backend. `options`: `weights`, `graphs`, `hot_shapes` and `hot_after`, as in `dlcb.compile`. torch's `mode`
+    asks for what DLCB does anyway and changes nothing."""
     chosen = _read_options({**words, **(options or {})})
     if _needs_aot(graph, example_inputs):
         return private.through_aot_autograd(graph, example_inputs, lambda traced, _: _add(traced, chosen, True), TABLE)

@@ -23,7 +23,7 @@ from dlcb.frontend.capture import capture
 from dlcb.frontend.graph_numbers import expression, notice_numbers
 from dlcb.frontend.importer import Result
 from dlcb.frontend.inputs import Argument, KnownDims, read_arguments
-from dlcb.frontend.options import Options
+from dlcb.frontend.options import HOT_AFTER, HotMode, Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import device_of
 from dlcb.runtime.compiled import Report, result_maker
@@ -35,6 +35,18 @@ MOST_VARIANTS = 8
 class GraphOptions:
     weights: Literal["live", "frozen"] = "live"
     graphs: bool = True
+    hot_shapes: HotMode = "off"
+    hot_after: int = HOT_AFTER
+
+    def on(self, device: torch.device) -> Options:
+        return Options(
+            device,
+            device.type,
+            self.weights,
+            graphs=self.graphs,
+            hot_shapes=self.hot_shapes,
+            hot_after=self.hot_after,
+        )
 
 
 @dataclass(slots=True)
@@ -162,10 +174,7 @@ class Variant:
         ]
         seconds = {"capture": time.perf_counter() - began}
         captured.keeps_layouts = True
-        device = device_of(captured)
-        built, results = build_captured(
-            captured, name, Options(device, device.type, options.weights, graphs=options.graphs), fullgraph=False
-        )
+        built, results = build_captured(captured, name, options.on(device_of(captured)), fullgraph=False)
         built.report.seconds = seconds | built.report.seconds
         self._built = built
         self._run = built.program.run

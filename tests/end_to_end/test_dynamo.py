@@ -41,6 +41,45 @@ def test_one_graph_serves_every_size_that_torch_lets_vary() -> None:
     assert [len(graph.reports) for graph in graphs] == [1]
 
 
+def rows_of(*counts: int) -> list[tuple[Tensor]]:
+    return [(torch.randn(count, 8),) for count in counts]
+
+
+def normalized(x: Tensor) -> Tensor:
+    return torch.softmax(F.layer_norm(x, (8,)), -1) + x.sum(0)
+
+
+ORDERS = ((5, 1, 0, 7), (1, 0, 5), (0, 5, 1))
+
+
+@pytest.mark.parametrize("counts", ORDERS)
+def test_one_graph_serves_sizes_one_and_zero_where_torch_is_told_to_mark_the_dim(counts: tuple[int, ...]) -> None:
+    calls = rows_of(*counts)
+    for (x,) in calls:
+        torch._dynamo.decorators.mark_unbacked(x, 0)  # pyright: ignore
+    graphs = agree(normalized, *calls)
+    graphs.assert_native()
+    assert [len(graph.reports) for graph in graphs] == [1]
+
+
+@pytest.mark.parametrize("counts", ORDERS)
+def test_one_graph_serves_sizes_one_and_zero_where_torch_tells_no_sizes_apart(counts: tuple[int, ...]) -> None:
+    with torch.fx.experimental._config.patch(backed_size_oblivious=True):  # pyright: ignore
+        graphs = agree(normalized, *rows_of(*counts))
+    graphs.assert_native()
+    assert [len(graph.reports) for graph in graphs] == [1]
+
+
+def test_torch_makes_graphs_of_their_own_for_sizes_one_and_zero_else() -> None:
+    assert len(agree(normalized, *rows_of(5, 1, 0))) == 3
+
+
+def test_sizes_that_come_often_get_a_program_of_their_own() -> None:
+    calls = rows_of(4, 4, 4, 4)
+    graphs = agree(normalized, *calls, options={"hot_shapes": "sync", "hot_after": 2})
+    graphs.assert_native()
+
+
 @pytest.mark.parametrize("dynamic", [None, False, True])
 def test_results_of_every_kind(dynamic: bool | None) -> None:
     def program(x: Tensor, k: int) -> Any:
@@ -254,7 +293,7 @@ def test_options() -> None:
     with torch.no_grad():
         frozen = torch.compile(model, backend="dlcb", options={"weights": "frozen"})
         torch.testing.assert_close(frozen(rand(3, 8)).sum(-1), torch.ones(3))
-        with pytest.raises(Exception, match="backend 'dlcb': unknown options speed; known: graphs, weights"):
+        with pytest.raises(Exception, match="backend 'dlcb': unknown options speed; known: graphs, hot_after, hot_shapes, weights"):
             torch.compile(model, backend="dlcb", options={"speed": 9})(rand(3, 8))
 
 
