@@ -392,8 +392,9 @@ class _Search:
         raise _Refusal(first.text, frozenset(blamed_symbols(first, plan, run)), is_branch, bool(final))
 
     def _is_used(self, check: Check, pinned: frozenset[str]) -> bool:
-        """Whether the program, at the example's own sizes too, uses the number that a check is about."""
-        if check.comparison is not None:
+        """Whether the program, at the example's own sizes too, uses the very size that a check is about: then it is no
+        other, whatever the sizes of the trace. What follows from sizes may be the same for others."""
+        if check.comparison is not None or check.lhs.op != "symbol":
             return False
         there = self._example_sizes(pinned).checks
         return any(c.comparison is None and c.lhs is check.lhs and c.text == check.text for c in there)

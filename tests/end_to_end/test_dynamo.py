@@ -293,7 +293,9 @@ def test_options() -> None:
     with torch.no_grad():
         frozen = torch.compile(model, backend="dlcb", options={"weights": "frozen"})
         torch.testing.assert_close(frozen(rand(3, 8)).sum(-1), torch.ones(3))
-        with pytest.raises(Exception, match="backend 'dlcb': unknown options speed; known: graphs, hot_after, hot_shapes, weights"):
+        with pytest.raises(
+            Exception, match="backend 'dlcb': unknown options speed; known: graphs, hot_after, hot_shapes, weights"
+        ):
             torch.compile(model, backend="dlcb", options={"speed": 9})(rand(3, 8))
 
 

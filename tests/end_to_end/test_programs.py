@@ -386,7 +386,6 @@ OPS: dict[str, Case] = {
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
         grouped_heads,
         LENGTHS,
-        ("k.shape[1]", "v.shape[1]"),
     ),
 }  # fmt: skip
 
