@@ -18,11 +18,12 @@ from dlcb.frontend.branches import attempt
 from dlcb.frontend.exported import in_training
 from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
 from dlcb.frontend.records import Captured, Pin
-from dlcb.frontend.refusals import Guess, Refused, lesson
+from dlcb.frontend.refusals import Guess, Refused, first_line, lesson
 from dlcb.frontend.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.retrace import difference
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, joined, numbers_of, plan_sizes
+from dlcb.frontend.source import line_of
 from dlcb.frontend.steering import FREE
 from dlcb.frontend.tracker import Check
 
@@ -208,7 +209,7 @@ class _Search:
         """Finds the sizes that the program's operations want equal, or at the example's; whether there are any."""
         learned = False
         while (refused := self._probe([])) is not None:
-            reason = f"{refused.record.op}: {refused.record.line}"
+            reason = f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})"
             plan = self._plan(self._reasons, self._choices()[0])
             symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
             guesses = lesson(refused, symbols, self._example, self._probe)
@@ -374,7 +375,7 @@ class _Search:
         except Exception as error:
             if isinstance(error, UnsupportedError) or plan.pinned == self._example.keys():
                 self._example_sizes()
-            raise _Refusal(f"at other sizes, {_first_line(error)} ({self._session.line})") from error
+            raise _Refusal(f"at other sizes, {first_line(error)} ({self._line(error)})") from error
         broken = [] if plan.pinned == self._example.keys() else list(self._broken(run, plan.pinned))
         if not broken:
             return _Found(plan, run)
@@ -417,9 +418,13 @@ class _Search:
                 raise
             except Exception as error:
                 raise UserError(
-                    f"the program fails on its example inputs: {_first_line(error)} ({self._session.line})"
+                    f"the program fails on its example inputs: {first_line(error)} ({self._line(error)})"
                 ) from error
         return self._example_runs[plan.pinned]
+
+    def _line(self, error: Exception) -> str:
+        """Where the program failed: where the error says so, else where it was last."""
+        return line_of(error) or self._session.line
 
     def _broken(self, run: Run, pinned: frozenset[str]) -> Iterator[Check]:
         """Checks of a run that the example does not pass."""
@@ -431,7 +436,3 @@ class _Search:
             check for check, other in zip(run.checks, there, strict=False) if check.condition is not other.condition
         )
         yield from run.checks[len(there) :]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

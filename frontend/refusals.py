@@ -29,10 +29,16 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The operation that a trace ended with, and how many came before it."""
+    """The operation that a trace ended with, how many came before it, and what torch said."""
 
     record: Record
     position: int
+    text: str = ""
+
+
+def first_line(error: Exception) -> str:
+    """Of what an error says."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 Probe = Callable[[list[Guess]], Refused | None]

@@ -21,7 +21,7 @@ from dlcb.frontend.python_numbers import tracking_python_numbers
 from dlcb.frontend.python_types import modules_of
 from dlcb.frontend.quotient import TrackedQuotient
 from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
-from dlcb.frontend.refusals import Refused
+from dlcb.frontend.refusals import Refused, first_line
 from dlcb.frontend.sizes import Plan
 from dlcb.frontend.special import make_handlers
 from dlcb.frontend.steering import FREE, Path, Site, Steering
@@ -79,14 +79,18 @@ class Session:
         inputs: list[Input] = []
         leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
+        self.refused = None
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
                 with tracking_python_numbers(self._own), self._fake_mode, trace:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
+        except Exception as error:
+            if trace.running is not None:
+                self.refused = Refused(trace.running, len(trace.records), first_line(error))
+            raise
         finally:
             self.line = trace.line
-            self.refused = None if trace.running is None else Refused(trace.running, len(trace.records))
             trace.tracker.active = False
 
     def _leaf(self, trace: Trace, argument: Argument, plan: Plan, inputs: list[Input]) -> Any:

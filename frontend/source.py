@@ -55,6 +55,19 @@ def source_line() -> str:
     return "?"
 
 
+def line_of(error: BaseException) -> str | None:
+    """The innermost line of the user's that the error came through; None where there is none."""
+    found: str | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        name = _user_file(trace.tb_frame.f_code)
+        if name is not None:
+            written = _graph_line(trace.tb_frame) if name.startswith(_GENERATED) else None
+            found = written or f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
 def _graph_line(frame: FrameType) -> str | None:
     """The line of the user's that the running line of a graph's code was made from."""
     lines = _graph_lines.get(frame.f_code)

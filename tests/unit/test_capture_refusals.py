@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import dlcb
 from dlcb.frontend.capture import capture
 from dlcb.frontend.records import Record, Value
 from dlcb.frontend.refusals import Guess, Refused, lesson
@@ -22,11 +23,12 @@ def write(x: Tensor, position: Tensor, kept: Tensor) -> Tensor:
 
 
 def test_a_batch_heads_and_positions_of_one_size_are_told_apart() -> None:
-    captured = capture(write, (torch.randn(4, 4, 32), torch.arange(4), torch.randn(4, 4, 16, 8)))
-    assert {pin.symbol for pin in captured.pins} == {"x_2", "kept_1", "kept_3"}
-    assert all("test_capture_refusals.py" in pin.reason for pin in captured.pins)
-    at = captured.traced
-    assert at["x_0"] == at["kept_0"] != at["position_0"] == at["x_1"]
+    states = dlcb.compile(write, (torch.randn(4, 4, 32), torch.arange(4), torch.randn(4, 4, 16, 8))).dimensions()
+    fixed = {dim for dim, state in states.items() if state.startswith("pinned")}
+    assert fixed == {"x.shape[2]", "kept.shape[1]", "kept.shape[3]"}
+    assert all("test_capture_refusals.py" in states[dim] for dim in fixed)
+    assert states["kept.shape[0]"].startswith("equal to x_0")
+    assert states["position.shape[0]"].startswith("equal to x_1")
 
 
 SYMBOLS = {11: "q_0", 13: "q_1", 17: "q_2", 19: "k_0", 23: "k_1", 29: "k_2"}
