@@ -122,11 +122,19 @@ def _argument(name: str, leaf: Any, taken: set[str]) -> Argument:
         symbols = tuple(f"{name}_{dim}" for dim in range(leaf.dim()))
         taken.update(symbols)
         return Argument(name, "tensor", leaf, symbols)
-    if type(leaf) is int and leaf >= 0:
+    if may_vary(leaf):
         return Argument(name, "int", leaf, (name,))
     if leaf is None or isinstance(leaf, (bool, int, float, str, torch.dtype, torch.device)):
         return Argument(name, "constant", leaf, ())
     raise UnsupportedError(f"argument {name} is a {type(leaf).__name__}; pass the tensors in it")
+
+
+_LARGEST = 1 << 40
+
+
+def may_vary(leaf: Any) -> bool:
+    """Is it an integer that may be a size? Negative and huge ones are constants of the program."""
+    return type(leaf) is int and 0 <= leaf < _LARGEST
 
 
 def fixed_symbols(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:

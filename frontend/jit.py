@@ -16,6 +16,7 @@ import torch
 
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.inputs import may_vary
 from dlcb.frontend.layouts import layout_class
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import CompiledModel, summed
@@ -116,6 +117,6 @@ def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 def _kind_of_leaf(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf.dtype, leaf.device, layout_class(leaf)
-    if type(leaf) is int and leaf >= 0:
+    if may_vary(leaf):
         return int
     return type(leaf), leaf.hex() if isinstance(leaf, float) else leaf

@@ -8,6 +8,7 @@ where it still refuses, single dims keep the example's size: those that broadcas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -85,10 +86,14 @@ def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice
     return Plan(values, pins, held)
 
 
+_LARGEST_FACTOR = 1 << 10
+
+
 def primes_from(start: int) -> Iterator[int]:
+    """Primes, as far as factors that matter can tell: large numbers only have no small ones."""
     n = start
     while True:
-        if all(n % d for d in range(2, int(n**0.5) + 1)):
+        if all(n % d for d in range(2, min(math.isqrt(n), _LARGEST_FACTOR) + 1)):
             yield n
         n += 1
 

@@ -57,6 +57,23 @@ def test_a_kind_is_a_rank_a_dtype_a_layout_and_a_structure() -> None:
         assert model.stats()["compiles"] == compiles
 
 
+@pytest.mark.parametrize("numbers", [(3, 5), (-3, -5), (2**39, 2**39 + 1), (2**50, 2**51), (2**61, 2**62)])
+def test_integers_of_any_size_and_sign(numbers: tuple[int, ...]) -> None:
+    def program(x: Tensor, number: int) -> Tensor:
+        return x * number
+
+    x = rand(3)
+    model = dlcb.compile(program)
+    for number in numbers:
+        torch.testing.assert_close(model(x, number), program(x, number))
+    assert model.stats()["compiles"] == (1 if 0 <= numbers[0] < 2**40 else len(numbers))
+
+
+def test_an_integer_that_eager_does_not_take_is_refused() -> None:
+    with pytest.raises(UserError, match="int too big"):
+        dlcb.compile(torch.mul)(rand(3), 2**70)
+
+
 def test_a_negative_zero_is_another_constant() -> None:
     def program(x: Tensor, zero: float) -> Tensor:
         return x / zero
