@@ -136,7 +136,7 @@ def compile(
         exported = open_exported(model, example_inputs, dynamic)
         return compile_at(exported.module, exported.args, exported.kwargs, exported)
     if example_inputs is None:
-        return JitModel(partial(compile_at, model), name or name_of(model), kinds)
+        return JitModel(model, partial(compile_at, model), name or name_of(model), kinds)
     return compile_at(model, *_arguments(example_inputs))
 
 

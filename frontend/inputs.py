@@ -86,13 +86,32 @@ def read_arguments(program: Callable[..., Any], args: Sequence[Any], kwargs: Map
     return Arguments([_argument(_name(path, parameters), leaf, taken) for path, leaf in leaves], spec)
 
 
+def signature_of(program: Callable[..., Any]) -> inspect.Signature | None:
+    """Of a function, or of a module's `forward`; None where there is none, as of functions of C."""
+    try:
+        return inspect.signature(program.forward if isinstance(program, torch.nn.Module) else program)
+    except (TypeError, ValueError):
+        return None
+
+
+def in_order(
+    signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments in the order of the parameters, by position where that is possible: so equal calls look equal. What
+    does not fit the signature stays as it is."""
+    if not kwargs or signature is None:
+        return tuple(args), dict(kwargs)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return tuple(args), dict(kwargs)
+    return bound.args, bound.kwargs
+
+
 def _parameters(program: Callable[..., Any]) -> list[tuple[str, bool]]:
     """Names of the positional parameters, and whether it is the starred one."""
-    function = program.forward if isinstance(program, torch.nn.Module) else program
-    try:
-        found = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
+    signature = signature_of(program)
+    found = () if signature is None else signature.parameters.values()
     return [(p.name, p.kind is p.VAR_POSITIONAL) for p in found if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
 
 

@@ -16,7 +16,7 @@ import torch
 
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.inputs import may_vary
+from dlcb.frontend.inputs import in_order, may_vary, signature_of
 from dlcb.frontend.layouts import layout_class
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import CompiledModel, summed
@@ -31,8 +31,9 @@ class JitModel:
     """Called like the program. Safe to call from several threads: each kind is compiled once, by the first that needs
     it, while the others wait."""
 
-    def __init__(self, compile_at: Compile, name: str, most: int) -> None:
+    def __init__(self, program: Callable[..., Any], compile_at: Compile, name: str, most: int) -> None:
         self.name = name
+        self._signature = signature_of(program)
         self._compile_at = compile_at
         self._lock = threading.Lock()
         self._models: LeastRecentlyUsed[Any, Future[CompiledModel]] = LeastRecentlyUsed(most, self._left)
@@ -40,7 +41,8 @@ class JitModel:
         self._seconds = 0.0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        kind = kind_of(args, kwargs)
+        args, kwargs = in_order(self._signature, args, kwargs)
+        kind = kind_of(args, kwargs, self.name)
         with self._lock:
             self._counts["calls"] += 1
             model = self._models.get(kind)
@@ -101,16 +103,23 @@ class JitModel:
         self._counts["left"] += 1
 
 
-def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """What tells calls apart that need programs of their own. A `UserError` for an argument that has no such thing."""
+def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> Any:
+    """What tells calls apart that need programs of their own. A `UserError` for an argument that has no such thing, and
+    for a call while another program is traced."""
     if not kwargs and all(type(a) is torch.Tensor for a in args):
         return tuple([_kind_of_leaf(a) for a in args])
     leaves, spec = private.flatten((tuple(args), dict(kwargs)))
+    if any(isinstance(leaf, private.FakeTensor) for leaf in leaves):
+        raise UserError(
+            f"{name} is compiled already, and called where a program is traced; compile the outer one alone"
+        )
     kind = (spec, *[_kind_of_leaf(leaf) for leaf in leaves])
     try:
         hash(kind)
     except TypeError as error:
-        raise UserError(f"an argument can't tell calls apart: {error}; pass tensors, numbers and texts") from None
+        raise UserError(
+            f"{name}: an argument can't tell calls apart: {error}; pass tensors, numbers and texts"
+        ) from None
     return kind
 
 

@@ -10,6 +10,7 @@ of both ways.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +22,13 @@ from dlcb.frontend.equivalence import same_numbers
 from dlcb.frontend.retrace import difference, difference_at_traced_sizes
 from dlcb.frontend.run import Run, Session
 from dlcb.frontend.sizes import Plan
-from dlcb.frontend.steering import Steering
+from dlcb.frontend.steering import FREE, Steering
 from dlcb.frontend.tracker import Check
 
 _LARGEST_TRIED = 1 << 12
 _MOST_EXCEPTIONS = 3
+_FEW = 4
+_RESULT = re.compile(r"%\d+")
 
 
 Exceptions = Callable[[int, int], bool]
@@ -100,14 +103,51 @@ def _same_by_other_answers(session: Session, plan: Plan, run: Run, group: list[C
 
 
 def _halves(group: list[Check]) -> Iterable[list[Check]]:
+    """Few alone; of many, both halves by each bit of their places."""
+    if 1 < len(group) <= _FEW:
+        yield from ([check] for check in group)
+        return
     for bit in range((len(group) - 1).bit_length()):
-        yield [check for place, check in enumerate(group) if place >> bit & 1]
+        for half in (0, 1):
+            yield [check for place, check in enumerate(group) if place >> bit & 1 == half]
+
+
+def _settles(session: Session, plan: Plan, run: Run, steering: Steering, known: set[str]) -> bool:
+    """Whether what the run asks, and what is not known of it from elsewhere, changes nothing: the sizes of the trace
+    answer it in one way, other sizes may in another."""
+    asked = [check for check in run.checks if _question(check) not in known]
+    if len(asked) > _FEW or any(c.comparison is None for c in asked):
+        return False
+    known = known | _questions(run)
+    for flipped in ([c] for c in asked) if len(asked) < 2 else (asked, *_halves(asked)):
+        answers = {c.comparison: not c.answer for c in flipped if c.comparison is not None}
+        other = attempt(session, plan, Steering({**steering.answers, **answers}, steering.edits, steering.ids))
+        if other is None or not _questions(other) <= known or not _same_there(run, other):
+            return False
+    return True
+
+
+def _same_there(one: Run, other: Run) -> bool:
+    """Two runs at equal sizes."""
+    return difference_at_traced_sizes(one, other) is None or same_numbers(one, other)
+
+
+def _questions(run: Run) -> set[str]:
+    return {_question(check) for check in run.checks}
+
+
+def _question(check: Check) -> str:
+    """What the program asks or uses, whatever the answer. Results have other numbers where operations are left out, so
+    they go without."""
+    asked = f"{check.lhs}" if check.comparison is None else " ".join(map(str, check.comparison))
+    return f"{check.text}: {_RESULT.sub('%', asked)}"
 
 
 def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Check, Check | None]:
     """Each check with the values that pass although it fails there; None where that is all of them. Sizes pass alone
     and all together."""
     answers = Steering(answers_of(general.run))
+    known = _questions(general.run)
     excepted: dict[int, int] = {}
 
     def differs(values: Mapping[int, int]) -> bool:
@@ -116,7 +156,9 @@ def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Che
         one, other = attempt(session, there), attempt(session, there, answers)
         if one is None or other is None:
             return one is not None or len(values) == 1
-        return difference_at_traced_sizes(one, other) is not None and not same_numbers(one, other)
+        if not _settles(session, there, one, FREE, known) or not _settles(session, there, other, answers, known):
+            return True
+        return not _same_there(one, other)
 
     @cache
     def same(size: int, value: int) -> bool:

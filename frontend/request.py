@@ -10,7 +10,7 @@ from typing import Any
 from dlcb.errors import InternalError, UserError
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Arguments, Dynamic, named_dims, read_arguments, user_names
+from dlcb.frontend.inputs import Arguments, Dynamic, in_order, named_dims, read_arguments, signature_of, user_names
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.records import Captured
@@ -31,10 +31,11 @@ class Request:
     name: str | None
 
     def capture(self, args: Args, kwargs: Kwargs) -> Captured:
-        return capture(self.program, args, kwargs, self.dynamic)
+        return capture(self.program, *self._in_order(args, kwargs), self.dynamic)
 
     def compile(self, captured: Captured, args: Args, kwargs: Kwargs, began: float) -> CompiledModel:
         """What was captured at these arguments, compiled. `began`: when capture did."""
+        args, kwargs = self._in_order(args, kwargs)
         seconds = {"capture": time.perf_counter() - began}
         if self.options.check:
             self._check_retrace(captured, args, kwargs)
@@ -45,6 +46,9 @@ class Request:
         self._check_named(arguments, built.report.dimensions)
         interface = _interface(self.program, captured, results, args, kwargs)
         return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
+
+    def _in_order(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+        return in_order(signature_of(self.program), args, kwargs)
 
     def _check_named(self, arguments: Arguments, dimensions: Mapping[str, str]) -> None:
         """What the user wants to vary, the program must let vary."""

@@ -106,9 +106,40 @@ def show(structure: Structure) -> str:
 
 
 def flatten_like(structure: Structure, value: Any, name: str) -> list[Any]:
-    """The leaves of a value that must have this structure."""
+    """The leaves of a value that must have this structure, in the structure's order; keys of a dict may come in any."""
     leaves: list[Any] = []
-    got = structure_of(value, leaves)
-    if got != structure:
-        raise UserError(f"{name}: the arguments are {show(got)}, compiled for {show(structure)}")
+    if not _take(structure, value, leaves):
+        raise UserError(f"{name}: the arguments are {show(structure_of(value, []))}, compiled for {show(structure)}")
     return leaves
+
+
+def _take(structure: Structure, value: Any, leaves: list[Any]) -> bool:
+    """Whether the value has the structure; its leaves are appended to `leaves`."""
+    if isinstance(structure, str):
+        leaves.append(value)
+        return structure_of(value, []) == LEAF
+    kind, *parts = structure
+    if kind in ("tuple", "list"):
+        if not isinstance(value, tuple if kind == "tuple" else list):
+            return False
+        items = cast("Sequence[Any]", value)
+        return len(items) == len(parts) and all(_take(s, v, leaves) for s, v in zip(parts, items, strict=True))
+    found = _named(value)
+    if (
+        found is None
+        or (kind == "dict") != (type(value) is dict)
+        or (kind != "dict" and type(value).__name__ != parts[0])
+    ):
+        return False
+    wanted: dict[str, Structure] = parts[-1]
+    return found.keys() == wanted.keys() and all(_take(s, found[key], leaves) for key, s in wanted.items())
+
+
+def _named(value: Any) -> dict[str, Any] | None:
+    """The parts of a dict or record by name; None for what is neither, and where two keys read the same."""
+    if isinstance(value, dict):
+        given = cast("dict[Any, Any]", value)
+        found = {str(k): v for k, v in given.items()}
+        return found if len(found) == len(given) else None
+    fields = getattr(cast(Any, type(value)), "__dataclass_fields__", None)
+    return None if fields is None else {f: getattr(value, f) for f in fields}

@@ -208,3 +208,32 @@ def test_named_dims_vary_and_no_others() -> None:
     static = dlcb.compile(program, (rand(3, 4), rand(3, 4)), dynamic=False)
     with pytest.raises(UserError, match=r"x.shape\[0\] is 2 but must be 3: dynamic=False"):
         static(rand(2, 4), rand(2, 4))
+
+
+def test_keyword_arguments_come_in_any_order() -> None:
+    def program(x: Tensor, y: Tensor, *, z: Tensor) -> Tensor:
+        return x - 2 * y + 3 * z if x.shape[0] > 3 else x - z
+
+    for compiled_by_name in (True, False):
+        x, y, z = rand(4), rand(4), rand(4)
+        given = {"z": z, "y": y, "x": x}
+        model = dlcb.compile(program, given) if compiled_by_name else dlcb.compile(program)
+        for size in (4, 6, 2, 3):
+            x, y, z = rand(size), rand(size), rand(size)
+            expected = program(x, y, z=z)
+            torch.testing.assert_close(model(y=y, z=z, x=x), expected)
+            torch.testing.assert_close(model(x, z=z, y=y), expected)
+            torch.testing.assert_close(model(x, y, z=z), expected)
+
+
+def test_keys_of_a_dict_come_in_any_order() -> None:
+    def program(parts: dict[str, Tensor]) -> Tensor:
+        return parts["x"] - 2 * parts["y"]
+
+    x, y = rand(3), rand(3)
+    for example in ({"x": x, "y": y}, {"y": y, "x": x}):
+        model = dlcb.compile(program, (example,))
+        for given in ({"x": x, "y": y}, {"y": y, "x": x}):
+            torch.testing.assert_close(model(given), program(given))
+        with pytest.raises(UserError, match="the arguments are"):
+            model({"x": x, "z": y})

@@ -46,11 +46,12 @@ def test_a_kind_is_a_rank_a_dtype_a_layout_and_a_structure() -> None:
         ((image.double(),), {}, 3),
         ((image[:1].expand(6, -1, -1, -1),), {}, 4),
         ((image, image), {}, 5),
-        ((image,), {"y": image}, 6),
-        ((image, image, 3), {}, 7),
-        ((image, image, 5), {}, 7),
-        ((image,), {"scale": 0.5}, 8),
-        ((image,), {"scale": 0.25}, 9),
+        ((image,), {"y": image}, 5),
+        ((), {"y": image, "x": image}, 5),
+        ((image, image, 3), {}, 6),
+        ((image, image, 5), {}, 6),
+        ((image,), {"scale": 0.5}, 7),
+        ((image,), {"scale": 0.25}, 8),
     ]
     for args, kwargs, compiles in calls:
         torch.testing.assert_close(model(*args, **kwargs), normalized(*args, **kwargs))

@@ -202,3 +202,44 @@ def test_frozen_weights_are_refreshed_on_every_way() -> None:
     model.refresh_weights()
     for x in inputs:
         torch.testing.assert_close(model(x), net(x))
+
+
+def asks_twice(x: Tensor) -> Tensor:
+    return x * 2 if x.shape[0] == 5 and x.shape[1] == 4 else x * 3
+
+
+def asks_the_second_only_where_the_first_holds(x: Tensor) -> Tensor:
+    if x.shape[0] < 3 and x.shape[1] == 7:
+        return x * 2
+    return x * 3
+
+
+def compares_all_sizes(x: Tensor) -> Tensor:
+    return x * 2 if list(x.shape) == [5, 4] or x.size() == torch.Size([2, 7]) else x * 3
+
+
+def counts_answers(x: Tensor) -> Tensor:
+    return x * 2 if x.shape.count(4) == 2 or (x.shape[0] == 7) + (x.shape[1] == 7) == 2 else x * 3
+
+
+def compares_what_it_computed(x: Tensor) -> Tensor:
+    y = x + 1
+    return y * 2 if list(y.shape) == [5, 4] else y * 3
+
+
+@pytest.mark.parametrize("example", [(3, 4), (5, 4), (4, 4)])
+@pytest.mark.parametrize(
+    "program",
+    [
+        asks_twice,
+        asks_the_second_only_where_the_first_holds,
+        compares_all_sizes,
+        counts_answers,
+        compares_what_it_computed,
+    ],
+)
+def test_questions_that_only_some_sizes_lead_to_are_checked(program: Program, example: tuple[int, int]) -> None:
+    model = compiled(program, drawn(*example))
+    for shape in [(3, 4), (5, 4), (5, 6), (1, 4), (1, 7), (2, 7), (2, 6), (7, 7), (4, 4)]:
+        x = rand(*shape)
+        assert torch.equal(model(x), program(x)), shape
