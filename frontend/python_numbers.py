@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -23,6 +24,7 @@ _TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
 _range = builtins.range
 _len = builtins.len
 _min, _max = builtins.min, builtins.max
+_plain_index = operator.index
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: f
     for name, f in vars(math).items()
@@ -75,6 +77,10 @@ def _pinning(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _index(value: Any) -> int:
+    return _plain_index(pinned(value, "operator.index()"))
+
+
 _EXTREMA = {"min": _extremum(_min, minimum), "max": _extremum(_max, maximum)}
 _PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.items()}
 
@@ -85,6 +91,7 @@ def tracking_python_numbers(own: Iterable[ModuleType] = ()) -> Generator[None]:
     in the program's own modules what `int` and `float` make of one."""
     _replace(builtins, {"range": _Range, "len": _tracking_len, **_EXTREMA})
     _replace(math, _PINNING)
+    _replace(operator, {"index": _index})
     for module in own:
         _replace(module, STAND_INS)
     try:
@@ -92,6 +99,7 @@ def tracking_python_numbers(own: Iterable[ModuleType] = ()) -> Generator[None]:
     finally:
         _replace(builtins, {"range": _range, "len": _len, "min": _min, "max": _max})
         _replace(math, _FUNCTIONS)
+        _replace(operator, {"index": _plain_index})
         for module in own:
             for name in STAND_INS:
                 delattr(module, name)

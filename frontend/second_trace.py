@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dlcb.errors import UserError
+from dlcb.frontend.inputs import may_vary
 from dlcb.frontend.records import Captured, Input
 from dlcb.frontend.request import Request
 from dlcb.frontend.tracker import Check
@@ -42,14 +43,15 @@ class _Ways:
         self._left = most - 1
         self._most = most
         self._refused: LeastRecentlyUsed[Any, str] = LeastRecentlyUsed(_MOST_REFUSED)
-        """By sizes, what the program says of them."""
+        """By sizes and strides, what the program says of them."""
 
     def grow(self, arguments: Arguments, flat: Sequence[Any], refusal: UserError) -> CompiledModel:
         if not self._goes_another_way(flat, str(refusal)):
             raise refusal
         if not self._left:
             raise UserError(f"{refusal}; {self._most} ways through the program are compiled, and no more are kept")
-        known = self._refused.get(sizes_of(flat))
+        kind = sizes_of(flat), tuple([value.stride() for value in flat if isinstance(value, torch.Tensor)])
+        known = self._refused.get(kind)
         if known is not None:
             raise UserError(known)
         began = time.perf_counter()
@@ -57,7 +59,7 @@ class _Ways:
             model = self._request.compile(self._request.capture(*arguments), *arguments, began)
         except UserError as error:
             text = f"{refusal}; traced at these sizes, {error}"
-            self._refused.put(sizes_of(flat), text)
+            self._refused.put(kind, text)
             raise UserError(text) from error
         self._left -= 1
         return model
@@ -75,6 +77,6 @@ class _Ways:
 
 def _fits(given: Input, value: Any) -> bool:
     if given.value is None or not isinstance(value, torch.Tensor):
-        return given.value is None and type(value) is int
+        return given.value is None and may_vary(value)
     wanted = given.value
     return value.dtype == wanted.dtype and value.device == wanted.device and value.dim() == len(wanted.shape)

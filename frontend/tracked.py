@@ -4,8 +4,9 @@
 comparison asks the `Tracker`, which notes the answer; whatever needs the number itself (`int()`, `range()`,
 `math.sqrt`) *pins* it: the program holds only where the expression has the traced value.
 
-Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's; there the
-traced value is used unseen. Tracing again at other sizes finds such a program.
+Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's, and a text
+of it is most often the message of an assertion; there the traced value is used unseen. Tracing again at other sizes
+finds a program that goes by it.
 """
 
 from __future__ import annotations
@@ -120,7 +121,10 @@ class TrackedInt(int):
     __gt__ = _comparison(int.__gt__, "lt", swap=True)
     __le__ = _comparison(int.__le__, "le")
     __ge__ = _comparison(int.__ge__, "le", swap=True)
-    __hash__ = int.__hash__
+
+    def __hash__(self) -> int:
+        """A key that is not found says that the size is none of many, which no comparison asks."""
+        return hash(self.pin("a look-up by its value"))
 
     __and__ = __rand__ = _pinning(int.__and__, "a bit operation")
     __or__ = __ror__ = _pinning(int.__or__, "a bit operation")
@@ -322,7 +326,9 @@ class TrackedFloat(float):
     __gt__ = _float_comparison(float.__gt__, "lt", swap=True)
     __le__ = _float_comparison(float.__le__, "le")
     __ge__ = _float_comparison(float.__ge__, "le", swap=True)
-    __hash__ = float.__hash__
+
+    def __hash__(self) -> int:
+        return hash(self.pin("a look-up by its value"))
 
     __floordiv__ = _pinning(float.__floordiv__, "a division")
     __rfloordiv__ = _pinning(float.__floordiv__, "a division", reverse=True)

@@ -25,7 +25,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import safetensors
 import safetensors.torch
@@ -40,6 +40,7 @@ MANIFEST = "manifest.json"
 KERNELS = "kernels.cu"
 WEIGHTS = "weights.safetensors"
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+_MOST_BRANCHES = 64
 _OUTER = "../"
 """How the name of a tensor begins that the file around this one stores."""
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -72,7 +73,7 @@ def save_artifact(artifact: Artifact, path: Path) -> None:
 
 def load_artifact(path: Path) -> Artifact:
     """The file's content, checked; a UserError says what is wrong with a damaged, truncated or foreign file."""
-    return _Reader(str(path), _read(path, path), {}).artifact()
+    return _Reader(str(path), _read(path, path)).artifact()
 
 
 def _members(artifact: Artifact, outer: Mapping[Any, str]) -> dict[str, bytes]:
@@ -106,8 +107,8 @@ def _members(artifact: Artifact, outer: Mapping[Any, str]) -> dict[str, bytes]:
 
 
 class _Reader:
-    def __init__(self, path: str, members: Mapping[str, bytes], outer: Mapping[str, Tensor]) -> None:
-        """`outer`: the tensors of the file around this one."""
+    def __init__(self, path: str, members: Mapping[str, bytes], outer: Mapping[str, Tensor] | None = None) -> None:
+        """`outer`: the tensors of the file around this one; None where there is none."""
         self.path = path
         self.members = members
         self.outer = outer
@@ -133,9 +134,9 @@ class _Reader:
             self.text("target"),
             mode,
             programs,
-            self.member(KERNELS).decode(),
+            self.decoded(KERNELS),
             {arch: self.member(f"cubin/{arch}.cubin") for arch in self.names("architectures")},
-            {stage: self.member(f"ir/{stage}.mlir").decode() for stage in self.names("stages")},
+            {stage: self.decoded(f"ir/{stage}.mlir") for stage in self.names("stages")},
             self.weights(tensors),
             torch_range,
             self.object("extra"),
@@ -169,17 +170,22 @@ class _Reader:
             stored = safetensors.torch.load(self.member(WEIGHTS))
         except (safetensors.SafetensorError, ValueError) as error:
             self.fail(f"{WEIGHTS}: {error}")
-        return stored | {f"{_OUTER}{name}": tensor for name, tensor in self.outer.items()}
+        return stored | {f"{_OUTER}{name}": tensor for name, tensor in (self.outer or {}).items()}
 
     def branches(self, tensors: Mapping[str, Tensor]) -> list[Artifact]:
         count = self.manifest.get("branches")
-        if type(count) is not int:
-            self.fail(f"{MANIFEST}: branches must be a number, got {count!r}")
+        if type(count) is not int or not 0 <= count <= _MOST_BRANCHES:
+            self.fail(f"{MANIFEST}: branches must be a number up to {_MOST_BRANCHES}, got {count!r}")
+        if count and self.outer is not None:
+            self.fail(f"{MANIFEST}: a branch has no branches")
         found: list[Artifact] = []
         for number in range(count):
             name = f"branch/{number}.dlcb"
             where = f"{self.path}: {name}"
-            found.append(_Reader(where, _read(io.BytesIO(self.member(name)), where), tensors).artifact())
+            branch = _Reader(where, _read(io.BytesIO(self.member(name)), where), tensors).artifact()
+            if (branch.target, branch.mode) != (self.text("target"), self.text("mode")):
+                self.fail(f"{name} is for target {branch.target!r} and weights {branch.mode!r}")
+            found.append(branch)
         return found
 
     def weights(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -199,10 +205,16 @@ class _Reader:
             self.fail(f"{name} is missing")
         return self.members[name]
 
+    def decoded(self, name: str) -> str:
+        try:
+            return self.member(name).decode()
+        except UnicodeDecodeError as error:
+            self.fail(f"{name}: {error}")
+
     def json(self, name: str) -> dict[str, Any]:
         try:
             data = json.loads(self.member(name))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.fail(f"{name}: {error}")
         if not isinstance(data, dict):
             self.fail(f"{name}: expected an object, got {type(data).__name__}")
@@ -230,11 +242,28 @@ class _Reader:
 def _read(file: Path | IO[bytes], path: object) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(file) as archive:
+            _check_whole(archive)
             return {name: archive.read(name) for name in archive.namelist()}
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError) as error:
         raise UserError(f"{path}: not a usable .dlcb file: {error}") from None
+
+
+_END = b"PK\x05\x06"
+_END_BYTES = 22
+
+
+def _check_whole(archive: zipfile.ZipFile) -> None:
+    """A `ValueError` unless the file is one archive from its first byte to its last, as DLCB writes them: what is cut
+    off within a branch would else be read as that branch."""
+    stream = cast("IO[bytes]", archive.fp)
+    stream.seek(-_END_BYTES, os.SEEK_END)
+    offsets = [member.header_offset for member in archive.infolist()]
+    if stream.read(len(_END)) != _END or min(offsets, default=0) != 0:
+        raise ValueError("it is cut off, or there is something before or after it")
+    if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+        raise ValueError("members are compressed, which DLCB does not do")
 
 
 def _write_atomically(path: Path, members: Mapping[str, bytes]) -> None:

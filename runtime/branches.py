@@ -39,6 +39,10 @@ class BranchingModel(CompiledModel):
         self._others = list(others)
         self._grow = grow
         self._lock = threading.Lock()
+        """Held while a program is made."""
+        self._maker: int | None = None
+        """The thread that makes one."""
+        self._choosing = threading.Lock()
         self._chosen: LeastRecentlyUsed[Any, CompiledModel] = LeastRecentlyUsed(_MOST_SIZES)
         """By sizes, the program that takes the call, where it is not the first."""
 
@@ -61,15 +65,30 @@ class BranchingModel(CompiledModel):
     def _run_elsewhere(self, arguments: Arguments, flat: Sequence[Any], refusal: UserError) -> Any:
         tried = len(self._others)
         chosen, results = self._first_that_takes(flat, self._others[:tried])
-        with self._lock:
-            if chosen is None:
-                chosen, results = self._first_that_takes(flat, self._others[tried:])
-            if chosen is None:
-                chosen = self._grown(arguments, flat, refusal)
-                results = chosen.run_flat(flat)
-                self._others.append(chosen)
+        if chosen is None:
+            if self._grow is None or self._maker == threading.get_ident():
+                raise refusal
+            chosen, results = self._made(self._grow, arguments, flat, refusal, tried)
+        with self._choosing:
             self._chosen.put(sizes_of(flat), chosen)
         return results
+
+    def _made(
+        self, grow: Grow, arguments: Arguments, flat: Sequence[Any], refusal: UserError, tried: int
+    ) -> tuple[CompiledModel, Any]:
+        """A program that takes the call: another thread's by now, or a new one."""
+        with self._lock:
+            chosen, results = self._first_that_takes(flat, self._others[tried:])
+            if chosen is not None:
+                return chosen, results
+            self._maker = threading.get_ident()
+            try:
+                chosen = grow(arguments, flat, refusal)
+                results = chosen.run_flat(flat)
+            finally:
+                self._maker = None
+            self._others.append(chosen)
+            return chosen, results
 
     @staticmethod
     def _first_that_takes(flat: Sequence[Any], models: Sequence[CompiledModel]) -> tuple[CompiledModel | None, Any]:
@@ -79,11 +98,6 @@ class BranchingModel(CompiledModel):
             except UserError:
                 continue
         return None, None
-
-    def _grown(self, arguments: Arguments, flat: Sequence[Any], refusal: UserError) -> CompiledModel:
-        if self._grow is None:
-            raise refusal
-        return self._grow(arguments, flat, refusal)
 
     # What is asked of all
 

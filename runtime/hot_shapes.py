@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from dlcb.errors import DlcbError
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import sizes_of, summed
 from dlcb.runtime.module import CompiledModule
 
 _MOST_COUNTED = 1024
 _MOST_PROGRAMS = 16
+_MOST_FAILURES = 16
 
 
 class Specialize(Protocol):
@@ -58,8 +59,9 @@ class HotShapes:
         self._shapes: LeastRecentlyUsed[Any, _Shape] = LeastRecentlyUsed(_MOST_COUNTED)
         self._hot: LeastRecentlyUsed[_Shape, None] = LeastRecentlyUsed(_MOST_PROGRAMS, _drop)
         self._has_warned = False
-        self.failures: list[str] = []
-        """Why there is no program for sizes that came often."""
+        self._failed = 0
+        self.failures: deque[str] = deque(maxlen=_MOST_FAILURES)
+        """Why there is no program for sizes that came often, of the last ones."""
 
     @property
     def why_not_saved(self) -> str:
@@ -91,7 +93,7 @@ class HotShapes:
     def stats(self) -> dict[str, int]:
         with self._lock:
             programs = self._programs()
-            own = {"specialized": len(programs), "failed": len(self.failures)}
+            own = {"specialized": len(programs), "failed": self._failed}
         return summed([own, self.general.stats(), *(program.stats() for program in programs)])
 
     def _count(self, sizes: Any, arguments: Sequence[Any]) -> None:
@@ -111,8 +113,8 @@ class HotShapes:
             return
         try:
             self._done(shape, self._specialize.now(wanted), "")
-        except DlcbError as error:
-            self._done(shape, None, str(error))
+        except Exception as error:  # the call has its results already
+            self._done(shape, None, str(error) or type(error).__name__)
 
     def _done(self, shape: _Shape, program: CompiledModule | None, reason: str) -> None:
         with self._lock:
@@ -120,6 +122,7 @@ class HotShapes:
                 shape.program = program
                 self._hot.put(shape, None)
                 return
+            self._failed += 1
             self.failures.append(reason)
             if self._has_warned:
                 return

@@ -243,3 +243,40 @@ def test_questions_that_only_some_sizes_lead_to_are_checked(program: Program, ex
     for shape in [(3, 4), (5, 4), (5, 6), (1, 4), (1, 7), (2, 7), (2, 6), (7, 7), (4, 4)]:
         x = rand(*shape)
         assert torch.equal(model(x), program(x)), shape
+
+
+def test_a_program_that_calls_itself_compiled_is_refused() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x if x.shape[0] <= 1 else compiled_program(x[1:]) + 1
+
+    compiled_program = dlcb.compile(program)
+    with pytest.raises(UserError, match="compiled already"):
+        compiled_program(rand(3, 2))
+    net = Gated().eval()
+    model = dlcb.compile(net, (rand(3, 4),))
+    net.forward = model  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(UserError):
+        model(rand(20, 4))
+
+
+def test_what_eager_refuses_of_one_layout_is_taken_of_another() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x.view(-1) if x.shape[0] > 8 else x.relu().view(-1)
+
+    model = dlcb.compile(program, (rand(3, 4),))
+    with pytest.raises(UserError, match="view"):
+        model(rand(4, 20).t())
+    x = rand(20, 4)
+    assert torch.equal(model(x), program(x))
+
+
+def test_an_integer_of_another_kind_goes_no_way() -> None:
+    def program(x: Tensor, n: int) -> Tensor:
+        return x * n if n > 0 else x - n
+
+    model = dlcb.compile(program, (rand(3), 3), branches=2)
+    for _ in range(3):
+        with pytest.raises(UserError, match="n is -2"):
+            model(rand(3), -2)
+    x = rand(3)
+    assert torch.equal(model(x, 0), program(x, 0))

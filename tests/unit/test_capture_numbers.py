@@ -1,10 +1,14 @@
 """Tracked numbers: arithmetic keeps expressions, comparisons and uses are noted."""
 
 import math
+import operator
+from collections.abc import Callable
 
 import pytest
+import torch
 
 from dlcb.dialects.shape.expr import add, ceildiv, floordiv, mul, sym
+from dlcb.frontend.capture import capture
 from dlcb.frontend.python_numbers import tracking_python_numbers
 from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
 from dlcb.frontend.tracker import Tracker
@@ -127,3 +131,17 @@ def test_numbers_that_outlive_their_trace_are_plain(eleven: int, tracker: Tracke
     assert type(eleven + 1) is int
     assert eleven > 3
     assert not tracker.checks
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        lambda n: {3: 1.0, 5: 2.0}.get(n, 7.0),
+        lambda n: float(len({n, 4})),
+        lambda n: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0][operator.index(n)],
+        lambda n: 2.0 if (n, 4) in {(5, 4), (7, 7)} else 3.0,
+    ],
+)
+def test_a_size_that_is_looked_up_is_pinned(factor: Callable[[int], float]) -> None:
+    captured = capture(lambda x: x * factor(x.shape[0]), (torch.randn(3, 4),))
+    assert [(pin.symbol, pin.value) for pin in captured.pins] == [("x_0", 3)]

@@ -187,6 +187,11 @@ def _manifest(members: dict[str, bytes], **changes: Any) -> None:
         (lambda m: _manifest(m, name=None), "name must be a text"),
         (lambda m: _manifest(m, mode="warm"), "weights mode must be live or frozen, got 'warm'"),
         (lambda m: _manifest(m, programs=[]), "no program 'main'"),
+        (lambda m: _manifest(m, branches=-1), "branches must be a number up to 64, got -1"),
+        (lambda m: _manifest(m, branches=65), "branches must be a number up to 64, got 65"),
+        (lambda m: _manifest(m, branches=1), r"branch/0\.dlcb is missing"),
+        (lambda m: m.update({"manifest.json": b"[" * 100_000}), "manifest.json: "),
+        (lambda m: m.update({"manifest.json": b"\xff"}), "manifest.json: "),
     ],
 )
 def test_a_damaged_or_foreign_file_is_refused(path: Path, change: Any, text: str) -> None:
@@ -199,6 +204,42 @@ def test_a_damaged_or_foreign_file_is_refused(path: Path, change: Any, text: str
 def test_a_truncated_file_is_refused(path: Path, keep: int) -> None:
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(UserError, match=r"not a usable \.dlcb file"):
+        load_artifact(path)
+
+
+def test_a_file_that_ends_within_a_branch_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ways.dlcb"
+    artifact, branch = _artifact(), _artifact()
+    artifact.branches = [branch]
+    save_artifact(artifact, path)
+    assert len(load_artifact(path).branches) == 1
+    whole = path.read_bytes()
+    for cut in (whole[:-500], whole[: whole.rindex(b"PK\x01\x02")], b"x" + whole, whole + b"x"):
+        path.write_bytes(cut)
+        with pytest.raises(UserError, match=r"not a usable \.dlcb file"):
+            load_artifact(path)
+
+
+def test_a_branch_has_no_branches_and_is_for_the_same_target(tmp_path: Path) -> None:
+    path = tmp_path / "ways.dlcb"
+    artifact, branch = _artifact(), _artifact()
+    artifact.branches, branch.branches = [branch], [_artifact()]
+    save_artifact(artifact, path)
+    with pytest.raises(UserError, match="a branch has no branches"):
+        load_artifact(path)
+    branch.branches, branch.mode = [], "frozen" if branch.mode == "live" else "live"
+    save_artifact(artifact, path)
+    with pytest.raises(UserError, match=r"branch/0\.dlcb is for target"):
+        load_artifact(path)
+
+
+def test_compressed_members_are_refused(path: Path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    with pytest.raises(UserError, match="members are compressed"):
         load_artifact(path)
 
 
