@@ -92,13 +92,11 @@ class Specializer:
         """The sizes of a call by their symbols; `arguments` are the program's, flat, and fit it."""
         return {size.symbol: size.read(arguments) for size in self._template.sizes}
 
-    def start(self, sizes: Mapping[str, int], done: Done) -> None:
-        """Compile in the background and call `done`, in another thread. It is called at once, in this thread, where too
-        many requests wait; not at all where the interpreter ends before."""
+    def start(self, sizes: Mapping[str, int], done: Done) -> bool:
+        """Compile in the background and call `done`, in another thread; not at all where the interpreter ends before.
+        False where too many requests wait: ask again later."""
         wanted = dict(sizes)
-        refusal = self._workers.submit(lambda: self._compile_for(wanted, done))
-        if refusal:
-            done(None, self._reason(wanted, refusal))
+        return not self._workers.submit(lambda: self._compile_for(wanted, done))
 
     def now(self, sizes: Mapping[str, int]) -> CompiledModule:
         """Compile and wait for it. A `DlcbError` says why there is no program."""

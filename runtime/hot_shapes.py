@@ -27,8 +27,9 @@ class Specialize(Protocol):
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]: ...
 
-    def start(self, sizes: Mapping[str, int], done: Callable[[CompiledModule | None, str], None]) -> None:
-        """In the background; `done` gets the program, or None and the reason why there is none."""
+    def start(self, sizes: Mapping[str, int], done: Callable[[CompiledModule | None, str], None]) -> bool:
+        """In the background; `done` gets the program, or None and the reason why there is none. False where it can't be
+        taken on yet: ask again later."""
         ...
 
     def now(self, sizes: Mapping[str, int]) -> CompiledModule:
@@ -109,7 +110,9 @@ class HotShapes:
             shape.is_asked = True
         wanted = self._specialize.sizes_of(arguments)
         if not self._is_synchronous:
-            self._specialize.start(wanted, lambda program, reason: self._done(shape, program, reason))
+            if not self._specialize.start(wanted, lambda program, reason: self._done(shape, program, reason)):
+                with self._lock:
+                    _drop(shape, None)
             return
         try:
             self._done(shape, self._specialize.now(wanted), "")

@@ -33,13 +33,16 @@ class Desk:
         self.given = given
         self.asked: list[dict[str, int]] = []
         self.waiting: list[Done] = []
+        self.is_busy = False
 
     def sizes_of(self, arguments: Sequence[Any]) -> dict[str, int]:
         return dict(enumerate(arguments[0].shape))  # pyright: ignore[reportReturnType]
 
-    def start(self, sizes: Mapping[str, int], done: Done) -> None:
+    def start(self, sizes: Mapping[str, int], done: Done) -> bool:
         self.asked.append(dict(sizes))
-        self.waiting.append(done)
+        if not self.is_busy:
+            self.waiting.append(done)
+        return not self.is_busy
 
     def now(self, sizes: Mapping[str, int]) -> CompiledModule:
         self.asked.append(dict(sizes))
@@ -89,6 +92,21 @@ def test_the_program_of_fixed_sizes_answers_once_it_is_there(model: CompiledMode
     hot.run([rand(4, 7)])
     assert (general.calls, special.calls) == (6, 1)
     assert hot.stats()["specialized"] == 1
+
+
+def test_a_request_that_can_not_be_taken_on_is_made_again_later(model: CompiledModel) -> None:
+    special = counting(model)
+    desk = Desk(special)
+    desk.is_busy = True
+    hot = HotShapes(counting(model), desk, after=3, is_synchronous=False)
+    for _ in range(5):
+        hot.run([rand(4, 6)])
+    assert len(desk.asked) == 1
+    desk.is_busy = False
+    hot.run([rand(4, 6)])
+    desk.deliver()
+    hot.run([rand(4, 6)])
+    assert (len(desk.asked), special.calls, hot.stats()["failed"]) == (2, 1, 0)
 
 
 def test_in_synchronous_mode_the_next_call_has_it(model: CompiledModel) -> None:

@@ -229,12 +229,10 @@ def test_a_process_that_dies_is_a_reason_and_calls_go_on(
 def test_more_requests_than_may_wait_are_refused_at_once(failing: Callable[..., Specializer]) -> None:
     maker = failing([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"], waiting=1)
     answers = Answers()
-    for _ in range(4):  # one at work, one that waits
-        maker.start({"input_0": 3}, answers)
-    assert len(answers.reasons) in (2, 3)
-    assert set(answers.programs) == {None}
-    assert set(answers.reasons) == {"m: no program for input_0 = 3: 1 requests wait already"}
-    assert answers.threads == {threading.get_ident()}
+    taken = [maker.start({"input_0": 3}, answers) for _ in range(4)]  # one at work, one that waits
+    assert taken[0]
+    assert taken.count(False) in (2, 3)
+    assert not answers.reasons
 
 
 def test_a_program_without_kernels_can_not_be_specialized() -> None:
