@@ -60,6 +60,7 @@ def capture(
         in_spec=arguments.spec,
         out_spec=run.out_spec,
         notes=run.notes,
+        asks_layouts=run.asks_layouts,
         memory=run.memory,
         places=run.places,
         steering=general.steering,

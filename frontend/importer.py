@@ -203,7 +203,7 @@ class _Importer:
         results, returned = self._returned()
         self._block.add_ops([*self._builder.ops, returned])
         self._add_checks()
-        if captured.keeps_layouts:
+        if captured.keeps_layouts or captured.asks_layouts:
             require_layouts(captured, self._system)
         _, names, kinds = zip(*self._arguments, strict=True) if self._arguments else ((), (), ())
         func = FuncOp.build_from("main", self._block, names, kinds)

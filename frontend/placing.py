@@ -27,7 +27,7 @@ from dlcb.dialects.graph.types import (
     type_of,
 )
 from dlcb.dialects.graph.view import ExpandOp, ReshapeOp, reshape_groups
-from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, le, logical_and, logical_or, ne, select, sym
+from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, le, logical_and, logical_or, mul, ne, select, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import LAYOUT, InternalError
@@ -75,7 +75,8 @@ def place_results(
 
 
 def require_layouts(captured: Captured, system: System) -> None:
-    """Inputs must lie as the example does: their dims in the same order, expanded where the example's are."""
+    """Inputs must lie as the example does: their dims in the same order, expanded where the example's are; without gaps
+    where it has none and the program asks."""
     for given in captured.inputs:
         if given.value is None or given.example is None or given.value.shape == ():
             continue
@@ -92,6 +93,11 @@ def require_layouts(captured: Captured, system: System) -> None:
             ordered = le(dims[place + 1], dims[place])
             one = (le(sizes[place], 1), le(sizes[place + 1], 1))
             system.requires.append(Require.any_of([*one, ordered], text))
+        if captured.asks_layouts and is_dense(root.shape, root.strides):
+            step, is_empty = const(1), eq(mul(*sizes), 0)
+            for place in reversed(range(len(order))):
+                system.requires.append(Require.any_of([le(sizes[place], 1), is_empty, eq(dims[place], step)], text))
+                step = mul(step, sizes[place])
 
 
 class _Placing:

@@ -147,6 +147,8 @@ class Captured:
     """Of outputs that are tensors; of one that is not there, `memory` says where it lies."""
     steering: Steering = FREE
     """Leads a run at other sizes on the way that was captured."""
+    asks_layouts: bool = False
+    """The program goes by how its arguments lie in memory: refuse those that lie otherwise, and gaps."""
     keeps_layouts: bool = False
     """Refuse, by a `LayoutError`, a call whose arguments lie otherwise than the example."""
 

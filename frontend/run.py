@@ -48,6 +48,7 @@ class Run:
     traced: dict[str, int]
     result_dims: dict[str, tuple[Value, int]]
     notes: list[str]
+    asks_layouts: bool
     memory: dict[Value, Value]
     places: dict[Value, Place]
     sites: dict[Site, int]
@@ -130,6 +131,7 @@ class Session:
             traced=trace.tracker.traced,
             result_dims=trace.result_dims,
             notes=trace.notes,
+            asks_layouts=trace.asks_layouts,
             memory=trace.memory.bases,
             places=_places(trace, leaves),
             sites=trace.sites,

@@ -58,7 +58,8 @@ def _len(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
 
 
 def _ask_layout(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
-    trace.notes.append(f"{func.__name__} is asked at {source_line()} and answered as for arguments that lie like these")
+    trace.notes.append(f"{func.__name__} is asked at {source_line()}, so arguments have to lie in memory as these do")
+    trace.asks_layouts = True
     return func(*args, **kwargs)
 
 

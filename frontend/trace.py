@@ -67,6 +67,8 @@ class Trace(private.TorchFunctionMode):
         self.bases: dict[Value, Storage] = {}
         """The memory of inputs and weights, by the value they start with."""
         self.notes: list[str] = []
+        self.asks_layouts = False
+        """Does the program go by how tensors lie in memory?"""
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
         self.line = "?"

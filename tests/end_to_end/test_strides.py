@@ -311,3 +311,23 @@ def test_through_dynamo_each_layout_is_compiled_for() -> None:
         for mine, theirs in zip(compiled(x), program(x), strict=True):
             torch.testing.assert_close(mine, theirs)
             assert mine.stride() == theirs.stride()
+
+
+def test_a_program_that_asks_how_its_arguments_lie_takes_no_others() -> None:
+    def program(x: Tensor) -> Tensor:
+        return x * 2 if x.is_contiguous() else x * 3
+
+    def by_stride(x: Tensor) -> Tensor:
+        return x * x.stride(0)
+
+    for asked in (program, by_stride):
+        model = dlcb.compile(asked, (torch.randn(3, 4),))
+        for shape in ((3, 4), (5, 2), (1, 7), (4, 1), (0, 3), (3, 0)):
+            x = torch.randn(shape)
+            assert torch.equal(model(x), asked(x))
+        for other in (torch.randn(4, 3).t(), torch.randn(3, 8)[:, ::2], torch.randn(3, 8)[:, :4]):
+            with pytest.raises(LayoutError, match="x lies in memory otherwise"):
+                model(other)
+        each = dlcb.compile(asked)
+        for x in (torch.randn(3, 4), torch.randn(4, 3).t()):
+            assert torch.equal(each(x), asked(x))
