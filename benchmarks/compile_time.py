@@ -26,7 +26,7 @@ import torch
 from dlcb.benchmarks import zoo
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import import_captured
-from dlcb.frontend.records import Captured
+from dlcb.frontend.tracing.records import Captured
 from dlcb.lowering.cuda_to_text import cuda_unit, module_to_text
 from dlcb.lowering.lower import context
 from dlcb.lowering.pipeline import remaining

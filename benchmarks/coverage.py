@@ -26,7 +26,7 @@ from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import Imported, import_or_survey
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
-from dlcb.frontend.records import Captured
+from dlcb.frontend.tracing.records import Captured
 from dlcb.lowering.lower import lower
 from dlcb.runtime.compiled import Report
 

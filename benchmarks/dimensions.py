@@ -30,9 +30,9 @@ from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import export_dims
 from dlcb.frontend.capture import capture
+from dlcb.frontend.capture.inputs import read_arguments
 from dlcb.frontend.importer import Imported, import_or_survey
-from dlcb.frontend.inputs import read_arguments
-from dlcb.frontend.records import Captured
+from dlcb.frontend.tracing.records import Captured
 from dlcb.lowering.lower import context
 from dlcb.lowering.pipeline import run
 from dlcb.passes.functions import functions, system_of

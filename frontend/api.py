@@ -12,8 +12,8 @@ from torch.export import ExportedProgram
 
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.capture import name_of
+from dlcb.frontend.capture.inputs import Dynamic
 from dlcb.frontend.exported_program import Opened, open_exported
-from dlcb.frontend.inputs import Dynamic
 from dlcb.frontend.jit import MOST_KINDS, JitModel
 from dlcb.frontend.options import HOT_AFTER, HOT_MODES, TORCH_RANGE, HotMode, Options
 from dlcb.frontend.request import Request

@@ -12,10 +12,10 @@ from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.importer import Imported
 from dlcb.frontend.options import TORCH_RANGE, Options
-from dlcb.frontend.records import Captured
 from dlcb.frontend.reference import ReferenceProgram
 from dlcb.frontend.specialize import Specializer, Template
-from dlcb.frontend.tracker import COMPARED, USED
+from dlcb.frontend.tracing.records import Captured
+from dlcb.frontend.tracing.tracker import COMPARED, USED
 from dlcb.lowering.lower import Lowered, context, lower
 from dlcb.lowering.pipeline import run
 from dlcb.lowering.text_to_cpu import compile_cpu

@@ -9,8 +9,8 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.capture.inputs import read_arguments
 from dlcb.frontend.exported_program import FREE_BELOW, input_values, size_ranges
-from dlcb.frontend.inputs import read_arguments
 from dlcb.frontend.static_sizes import size_expr
 
 Dims = Mapping[str, tuple[int | str, ...]]

@@ -24,12 +24,12 @@ from dlcb.dialects.shape.expr import Expr, const, sym
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
+from dlcb.frontend.capture.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
 from dlcb.frontend.graph_numbers import expression
 from dlcb.frontend.importer import Imported, import_captured
-from dlcb.frontend.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
-from dlcb.frontend.records import Captured
 from dlcb.frontend.static_sizes import free_static_sizes, size_expr
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.tracing.records import Captured
+from dlcb.frontend.tracing.tracker import Check
 
 __all__ = [
     "ExportedProgram",

@@ -15,7 +15,7 @@ import torch
 
 from dlcb.dialects.shape.expr import Expr, add, const, mul, sym
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.tracked import noticing
+from dlcb.frontend.tracing.tracked import noticing
 
 
 def notice_numbers(graph: torch.fx.GraphModule) -> None:

@@ -20,12 +20,12 @@ import torch
 from dlcb.errors import DlcbError, InternalError, UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
+from dlcb.frontend.capture.inputs import Argument, KnownDims, read_arguments
 from dlcb.frontend.graph_numbers import expression, notice_numbers
 from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Argument, KnownDims, read_arguments
 from dlcb.frontend.options import HOT_AFTER, HotMode, Options
 from dlcb.frontend.partition.build import build_captured
-from dlcb.frontend.records import device_of
+from dlcb.frontend.tracing.records import device_of
 from dlcb.runtime.compiled import Report, result_maker
 
 MOST_VARIANTS = 8

@@ -38,8 +38,8 @@ from dlcb.frontend.aten import (
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.placing import place_results, require_layouts, weight_layout
-from dlcb.frontend.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
+from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
 from dlcb.passes.solve import PINNED

@@ -16,8 +16,8 @@ import torch
 
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.inputs import in_order, may_vary, signature_of
-from dlcb.frontend.layouts import layout_class
+from dlcb.frontend.capture.inputs import in_order, may_vary, signature_of
+from dlcb.frontend.tracing.layouts import layout_class
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import CompiledModel, summed
 

@@ -31,8 +31,8 @@ from dlcb.dialects.shape.expr import Expr, add, const, eq, evaluate, le, logical
 from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import LAYOUT, InternalError
-from dlcb.frontend.layouts import is_dense, order_of
-from dlcb.frontend.records import Captured, Place, Value
+from dlcb.frontend.tracing.layouts import is_dense, order_of
+from dlcb.frontend.tracing.records import Captured, Place, Value
 from dlcb.passes.fusion.updates import views_between
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.solve import STRIDES

@@ -9,12 +9,20 @@ from typing import Any
 
 from dlcb.errors import InternalError, UserError
 from dlcb.frontend.capture import capture
+from dlcb.frontend.capture.inputs import (
+    Arguments,
+    Dynamic,
+    in_order,
+    named_dims,
+    read_arguments,
+    signature_of,
+    user_names,
+)
+from dlcb.frontend.capture.retrace import retrace
 from dlcb.frontend.importer import Result
-from dlcb.frontend.inputs import Arguments, Dynamic, in_order, named_dims, read_arguments, signature_of, user_names
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
-from dlcb.frontend.records import Captured
-from dlcb.frontend.retrace import retrace
+from dlcb.frontend.tracing.records import Captured
 from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
 from dlcb.runtime.structure import structure_of
 

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from dlcb.errors import UserError
-from dlcb.frontend.inputs import may_vary
-from dlcb.frontend.records import Captured, Input
+from dlcb.frontend.capture.inputs import may_vary
 from dlcb.frontend.request import Request
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.tracing.records import Captured, Input
+from dlcb.frontend.tracing.tracker import Check
 from dlcb.runtime.branches import Arguments, BranchingModel
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import CompiledModel, sizes_of

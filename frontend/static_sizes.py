@@ -21,8 +21,8 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
 
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.inputs import Arguments
-from dlcb.frontend.source import node_line
+from dlcb.frontend.capture.inputs import Arguments
+from dlcb.frontend.tracing.source import node_line
 from dlcb.passes.derivations import equal_runs
 
 _RESHAPES: Final = frozenset({"view", "reshape", "_unsafe_view"})

@@ -13,8 +13,8 @@ import dlcb
 from dlcb.errors import UserError
 from dlcb.evaluator.widened import in_float64
 from dlcb.frontend.api import Target, compile
+from dlcb.frontend.capture.inputs import read_arguments
 from dlcb.frontend.exported_program import ExportedProgram, eager_of, exact_of, example_of, graph_module, on_device
-from dlcb.frontend.inputs import read_arguments
 from dlcb.frontend.reference import ReferenceProgram
 from dlcb.runtime.call import StepObserver
 from dlcb.runtime.compiled import CompiledModel

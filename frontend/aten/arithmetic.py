@@ -15,7 +15,7 @@ from dlcb.dialects.types import bf16, compute_type, f16, i1, integer_limits, is_
 from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import element_of, promoted, rounded
 from dlcb.frontend.aten.table import Table
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.tracker import Ratio
 
 TABLE = Table()
 

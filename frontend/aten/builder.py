@@ -25,7 +25,7 @@ from dlcb.dialects.types import compute_type, f64, i1, is_float
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.aten.dtypes import DTYPE_OF, element_of
 from dlcb.frontend.aten.table import several
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.passes.graph_builder import int_list
 
 Number = int | float | Expr | Ratio

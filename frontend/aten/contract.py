@@ -21,7 +21,7 @@ from dlcb.frontend.aten import einsum, padding
 from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table, several, spread
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.passes.graph_builder import int_list
 
 TABLE = Table(einsum.TABLE)

@@ -13,7 +13,7 @@ from dlcb.dialects.types import compute_type, f64, i1, i64, is_float
 from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import rounded
 from dlcb.frontend.aten.table import Table, listed, several
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.tracker import Ratio
 
 TABLE = Table()
 

@@ -14,8 +14,8 @@ from dlcb.frontend.options import TORCH_RANGE, Options
 from dlcb.frontend.partition.programs import RegionPrograms
 from dlcb.frontend.partition.regions import Region, Split, split
 from dlcb.frontend.partition.spliced import EagerStep, RegionStep, SplicedProgram
-from dlcb.frontend.records import Captured, Record, Value
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.records import Captured, Record, Value
+from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import Report
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.eager import expressions_of, values_of
 from dlcb.frontend.importer import Survey
 from dlcb.frontend.partition.regions import Region, Sizes
-from dlcb.frontend.records import ELEMENT, Alias, Captured, Input, Record, Value, value_name
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.tracing.eager import expressions_of, values_of
+from dlcb.frontend.tracing.records import ELEMENT, Alias, Captured, Input, Record, Value, value_name
+from dlcb.frontend.tracing.tracker import Check
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from dlcb.dialects.shape.expr import Expr, substitute
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.eager import expressions_of, values_of
 from dlcb.frontend.importer import Survey
-from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.tracing.eager import expressions_of, values_of
+from dlcb.frontend.tracing.records import Captured, Record, Update, Value, element_symbol, value_name
+from dlcb.frontend.tracing.tracker import Check
 
 CHEAP = frozenset(
     {

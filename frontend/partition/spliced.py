@@ -11,10 +11,10 @@ from torch import Tensor
 
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import UserError
-from dlcb.frontend.eager import Environment, call
 from dlcb.frontend.partition.regions import Region
-from dlcb.frontend.records import Captured, Record, Update, Value, element_symbol, value_name
-from dlcb.frontend.tracker import Check, Ratio
+from dlcb.frontend.tracing.eager import Environment, call
+from dlcb.frontend.tracing.records import Captured, Record, Update, Value, element_symbol, value_name
+from dlcb.frontend.tracing.tracker import Check, Ratio
 from dlcb.runtime.compiled import Program, summed
 from dlcb.runtime.overlap import first_overlap
 from dlcb.runtime.plan import extent

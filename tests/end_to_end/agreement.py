@@ -13,7 +13,7 @@ import dlcb
 from dlcb.benchmarks.accuracy import as_float64, in_float64, judge
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
-from dlcb.frontend.retrace import retrace
+from dlcb.frontend.capture.retrace import retrace
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.runtime.arguments import CallerArguments
 from dlcb.runtime.compiled import CompiledModel

@@ -11,7 +11,7 @@ from torch import nn
 from dlcb.benchmarks.accuracy import as_float64, in_float64, judge_all, tensors_of
 from dlcb.benchmarks.case import Case
 from dlcb.frontend.capture import capture
-from dlcb.frontend.retrace import retrace
+from dlcb.frontend.capture.retrace import retrace
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.tests.end_to_end.agreement import compiled, hostile
 

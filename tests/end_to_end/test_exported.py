@@ -15,8 +15,8 @@ import dlcb
 from dlcb.benchmarks.case import Case
 from dlcb.benchmarks.zoo import SMALL
 from dlcb.errors import UserError
+from dlcb.frontend.capture.inputs import KnownDims
 from dlcb.frontend.exported_program import load_exported, open_exported
-from dlcb.frontend.inputs import KnownDims
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.tests.end_to_end.agreement import same
 from dlcb.tests.end_to_end.shapes import Judge

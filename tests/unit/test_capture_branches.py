@@ -12,10 +12,10 @@ from torch import Tensor
 
 from dlcb.errors import InternalError
 from dlcb.frontend.capture import capture
-from dlcb.frontend.replay import replay
-from dlcb.frontend.retrace import retrace
-from dlcb.frontend.run import Session
-from dlcb.frontend.steering import Steering
+from dlcb.frontend.capture.retrace import retrace
+from dlcb.frontend.capture.run import Session
+from dlcb.frontend.tracing.replay import replay
+from dlcb.frontend.tracing.steering import Steering
 
 Program = Callable[[Tensor], Tensor]
 EXAMPLES = ((2, 8, 12), (2, 7, 13))

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from dlcb.frontend.capture import capture
-from dlcb.frontend.equivalence import same_numbers
-from dlcb.frontend.inputs import read_arguments
-from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Plan
+from dlcb.frontend.capture.equivalence import same_numbers
+from dlcb.frontend.capture.inputs import read_arguments
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Plan
 
 
 def run_of(program: Callable[..., object], *args: Tensor) -> Run:

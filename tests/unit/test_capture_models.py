@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
-from dlcb.frontend.records import Captured
-from dlcb.frontend.replay import replay
-from dlcb.frontend.retrace import retrace
+from dlcb.frontend.capture.retrace import retrace
+from dlcb.frontend.tracing.records import Captured
+from dlcb.frontend.tracing.replay import replay
 
 transformers = pytest.importorskip("transformers")
 

@@ -9,9 +9,9 @@ import torch
 
 from dlcb.dialects.shape.expr import add, ceildiv, floordiv, mul, sym
 from dlcb.frontend.capture import capture
-from dlcb.frontend.python_numbers import tracking_python_numbers
-from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
-from dlcb.frontend.tracker import Tracker
+from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
+from dlcb.frontend.tracing.tracker import Tracker
 
 n = sym("n")
 

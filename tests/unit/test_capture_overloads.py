@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
-from dlcb.frontend.records import Captured
-from dlcb.frontend.replay import replay
+from dlcb.frontend.tracing.records import Captured
+from dlcb.frontend.tracing.replay import replay
 
 aten = torch.ops.aten
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dlcb.frontend.capture import capture
-from dlcb.frontend.python_types import modules_of
+from dlcb.frontend.tracing.python_types import modules_of
 
 
 def program_of(source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> nn.Module:

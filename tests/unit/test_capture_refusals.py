@@ -9,9 +9,9 @@ from torch import Tensor
 
 import dlcb
 from dlcb.frontend.capture import capture
-from dlcb.frontend.records import Record, Value
-from dlcb.frontend.refusals import Guess, Refused, lesson
-from dlcb.frontend.sizes import joined
+from dlcb.frontend.capture.refusals import Guess, Refused, lesson
+from dlcb.frontend.capture.sizes import joined
+from dlcb.frontend.tracing.records import Record, Value
 
 WEIGHT = torch.randn(32, 32)
 

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.source import source_line
-from dlcb.frontend.trace import Handler, Trace
+from dlcb.frontend.tracing.source import source_line
+from dlcb.frontend.tracing.trace import Handler, Trace
 
 Function = Callable[..., Any]
 Args = tuple[Any, ...]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dlcb.dialects.shape.bounds import is_nonneg, is_positive
 from dlcb.dialects.shape.expr import Expr, const, evaluate, sub
 from dlcb.dialects.shape.requirement import REQUIREMENTS, Require
-from dlcb.frontend.source import source_line
+from dlcb.frontend.tracing.source import source_line
 
 USED = "pinned by "
 """How the text of a check begins where the program used the number itself."""

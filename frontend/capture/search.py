@@ -14,18 +14,18 @@ import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate, sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
-from dlcb.frontend.branches import attempt
-from dlcb.frontend.exported import in_training
-from dlcb.frontend.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
-from dlcb.frontend.records import Captured, Pin
-from dlcb.frontend.refusals import Guess, Refused, first_line, lesson
-from dlcb.frontend.relax import Relaxed, blamed_symbols, relaxed
-from dlcb.frontend.retrace import difference
-from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Choice, Plan, Spread, equal_groups, joined, numbers_of, plan_sizes
-from dlcb.frontend.source import line_of
-from dlcb.frontend.steering import FREE
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.capture.branches import attempt
+from dlcb.frontend.capture.exported import in_training
+from dlcb.frontend.capture.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
+from dlcb.frontend.capture.refusals import Guess, Refused, first_line, lesson
+from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
+from dlcb.frontend.capture.retrace import difference
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, joined, numbers_of, plan_sizes
+from dlcb.frontend.tracing.records import Captured, Pin
+from dlcb.frontend.tracing.source import line_of
+from dlcb.frontend.tracing.steering import FREE
+from dlcb.frontend.tracing.tracker import Check
 
 
 def capture(

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, cast
 
 import torch
 
-from dlcb.frontend.steering import FREE, Steering
 from dlcb.frontend.torch_private import TreeSpec
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.tracing.steering import FREE, Steering
+from dlcb.frontend.tracing.tracker import Check
 
 Operands: TypeAlias = tuple[Any, ...]
 

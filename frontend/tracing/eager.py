@@ -11,8 +11,8 @@ import torch
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import InternalError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.records import Operands, Record, Value
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.tracing.records import Operands, Record, Value
+from dlcb.frontend.tracing.tracker import Ratio
 
 _Leaf = TypeVar("_Leaf", Value, Expr, Ratio)
 

@@ -12,9 +12,9 @@ from typing import Any, TypeGuard
 
 import torch
 
-from dlcb.frontend.eager import Environment, call
-from dlcb.frontend.records import Input, Operands, Value
-from dlcb.frontend.run import Run
+from dlcb.frontend.capture.run import Run
+from dlcb.frontend.tracing.eager import Environment, call
+from dlcb.frontend.tracing.records import Input, Operands, Value
 
 _TOLERANCE = 1e-9
 _MOST_ELEMENTS = 1 << 20

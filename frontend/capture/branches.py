@@ -18,12 +18,13 @@ from math import lcm
 from dlcb.dialects.shape.expr import Expr, logical_and, logical_not, post_order
 from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.errors import InternalError
-from dlcb.frontend.merge import Merge, NoMerge, merge
-from dlcb.frontend.retrace import difference_at_traced_sizes
-from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Plan, primes_from
-from dlcb.frontend.steering import FREE, Path, Site, Steering
-from dlcb.frontend.tracker import Check, Comparison
+from dlcb.frontend.capture.merge import Merge, NoMerge, merge
+from dlcb.frontend.capture.retrace import difference_at_traced_sizes
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.primes import primes_from
+from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
+from dlcb.frontend.tracing.tracker import Check, Comparison
 
 _MOST_WAYS = 6
 """Of one question with all that is asked on its other way."""

@@ -15,12 +15,12 @@ import torch
 
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.indexing import put_at, slice_, take_at
-from dlcb.frontend.names import aten_name
-from dlcb.frontend.records import Operands
-from dlcb.frontend.source import source_line
-from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import pinned
+from dlcb.frontend.tracing.indexing import put_at, slice_, take_at
+from dlcb.frontend.tracing.names import aten_name
+from dlcb.frontend.tracing.records import Operands
+from dlcb.frontend.tracing.source import source_line
+from dlcb.frontend.tracing.trace import Handler, Trace
+from dlcb.frontend.tracing.tracked import pinned
 
 Args = Operands
 Kwargs = dict[str, Any]

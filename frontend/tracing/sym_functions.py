@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
-from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import expr_of, number, traced
+from dlcb.frontend.tracing.trace import Handler, Trace
+from dlcb.frontend.tracing.tracked import expr_of, number, traced
 
 
 def _extremum(choose: Callable[..., Any], build: Callable[[Any, Any], Expr]) -> Handler:

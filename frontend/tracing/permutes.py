@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import torch
 
-from dlcb.frontend.records import Operands
-from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import pinned
+from dlcb.frontend.tracing.records import Operands
+from dlcb.frontend.tracing.trace import Handler, Trace
+from dlcb.frontend.tracing.tracked import pinned
 
 Order = Callable[..., list[int]]
 

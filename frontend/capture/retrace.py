@@ -8,12 +8,12 @@ from typing import Any, cast
 import torch
 
 from dlcb.dialects.shape.expr import Expr, evaluate
-from dlcb.frontend.equivalence import same_numbers
-from dlcb.frontend.inputs import read_arguments
-from dlcb.frontend.records import Captured, Operands, Record, Value, Weight
-from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Plan
-from dlcb.frontend.tracker import Ratio
+from dlcb.frontend.capture.equivalence import same_numbers
+from dlcb.frontend.capture.inputs import read_arguments
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.records import Captured, Operands, Record, Value, Weight
+from dlcb.frontend.tracing.tracker import Ratio
 
 _IDENTITY_AT_EQUAL_SIZES = frozenset({"expand", "view", "reshape", "slice", "flatten", "clone"})
 _IDENTITY_BY_ZEROS = frozenset({"pad", "roll"})

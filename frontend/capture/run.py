@@ -14,20 +14,20 @@ import torch
 from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.functionalize import Storage
-from dlcb.frontend.inputs import Argument, Arguments
-from dlcb.frontend.layouts import strides_like
-from dlcb.frontend.python_numbers import tracking_python_numbers
-from dlcb.frontend.python_types import modules_of
-from dlcb.frontend.quotient import TrackedQuotient
-from dlcb.frontend.records import Alias, Input, Place, Record, Update, Value, Weight
-from dlcb.frontend.refusals import Refused, first_line
-from dlcb.frontend.sizes import Plan
-from dlcb.frontend.special import make_handlers
-from dlcb.frontend.steering import FREE, Path, Site, Steering
-from dlcb.frontend.trace import Trace
-from dlcb.frontend.tracked import TrackedSize, symbol
-from dlcb.frontend.tracker import Check, Ratio
+from dlcb.frontend.capture.inputs import Argument, Arguments
+from dlcb.frontend.capture.refusals import Refused, first_line
+from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.functionalize import Storage
+from dlcb.frontend.tracing.layouts import strides_like
+from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
+from dlcb.frontend.tracing.python_types import modules_of
+from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
+from dlcb.frontend.tracing.special import make_handlers
+from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
+from dlcb.frontend.tracing.trace import Trace
+from dlcb.frontend.tracing.tracked import TrackedSize, symbol
+from dlcb.frontend.tracing.tracker import Check, Ratio
 
 _one_at_a_time = threading.RLock()
 """A run replaces functions of `builtins` and `math`."""

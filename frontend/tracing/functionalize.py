@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.records import Value
+from dlcb.frontend.tracing.records import Value
 
 Dims = Sequence[int]
 

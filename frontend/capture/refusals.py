@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, cast
 
-from dlcb.frontend.records import Operands, Record, Value
+from dlcb.frontend.tracing.records import Operands, Record, Value
 
 _MANY = 24
 """Guesses about one operation that are tried beside the likely ones."""

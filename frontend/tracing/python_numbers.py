@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any, cast
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
-from dlcb.frontend.python_types import STAND_INS
 from dlcb.frontend.torch_private import FakeTensor
-from dlcb.frontend.tracked import TrackedInt, expr_of, number, pinned, traced
+from dlcb.frontend.tracing.python_types import STAND_INS
+from dlcb.frontend.tracing.tracked import TrackedInt, expr_of, number, pinned, traced
 
 _TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
 _range = builtins.range

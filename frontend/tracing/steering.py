@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, cast
 
 from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
-from dlcb.frontend.tracked import number
-from dlcb.frontend.tracker import Comparison, Tracker
+from dlcb.frontend.tracing.tracked import number
+from dlcb.frontend.tracing.tracker import Comparison, Tracker
 
 Site: TypeAlias = tuple[str, str, int]
 """A place where a run makes a value: source line, operation, and how many it made there before."""

@@ -16,15 +16,15 @@ import torch
 from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.functionalize import MaybeCopy, Memory, State, Step, Storage
-from dlcb.frontend.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
-from dlcb.frontend.quotient import TrackedQuotient
-from dlcb.frontend.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
-from dlcb.frontend.sizes import primes_from
-from dlcb.frontend.source import source_line
-from dlcb.frontend.steering import FREE, Path, Site, Steering
-from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
-from dlcb.frontend.tracker import Tracker
+from dlcb.frontend.tracing.functionalize import MaybeCopy, Memory, State, Step, Storage
+from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
+from dlcb.frontend.tracing.primes import primes_from
+from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
+from dlcb.frontend.tracing.source import source_line
+from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
+from dlcb.frontend.tracing.tracker import Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 

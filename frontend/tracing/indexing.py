@@ -12,11 +12,11 @@ from dlcb.dialects.shape.expr import ceildiv, eq, maximum
 from dlcb.dialects.shape.expr import select as choose
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.data_dependent import MASKS, put_where, take_where
-from dlcb.frontend.records import Operands
-from dlcb.frontend.source import source_line
-from dlcb.frontend.trace import Handler, Trace
-from dlcb.frontend.tracked import expr_of, number, pinned, traced
+from dlcb.frontend.tracing.data_dependent import MASKS, put_where, take_where
+from dlcb.frontend.tracing.records import Operands
+from dlcb.frontend.tracing.source import source_line
+from dlcb.frontend.tracing.trace import Handler, Trace
+from dlcb.frontend.tracing.tracked import expr_of, number, pinned, traced
 
 Function = Callable[..., Any]
 Args = tuple[Any, ...]

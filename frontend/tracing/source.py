@@ -18,7 +18,7 @@ import torch
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _PYTHON = os.path.dirname(os.__file__) + os.sep
-_CAPTURE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_CAPTURE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
 
 _GENERATED = "<eval_with_key>"

@@ -17,13 +17,13 @@ from functools import cache
 from itertools import islice
 
 from dlcb.dialects.shape.expr import Expr, eq, logical_and, logical_or, sym
-from dlcb.frontend.branches import General, answers_of, attempt, generalized, unsettled
-from dlcb.frontend.equivalence import same_numbers
-from dlcb.frontend.retrace import difference, difference_at_traced_sizes
-from dlcb.frontend.run import Run, Session
-from dlcb.frontend.sizes import Plan
-from dlcb.frontend.steering import FREE, Steering
-from dlcb.frontend.tracker import Check
+from dlcb.frontend.capture.branches import General, answers_of, attempt, generalized, unsettled
+from dlcb.frontend.capture.equivalence import same_numbers
+from dlcb.frontend.capture.retrace import difference, difference_at_traced_sizes
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.steering import FREE, Steering
+from dlcb.frontend.tracing.tracker import Check
 
 _LARGEST_TRIED = 1 << 12
 _MOST_EXCEPTIONS = 3

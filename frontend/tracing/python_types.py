@@ -19,8 +19,8 @@ from typing import Any, cast
 
 import torch
 
-from dlcb.frontend.quotient import TrackedQuotient
-from dlcb.frontend.tracked import TrackedFloat, TrackedInt
+from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt
 
 _CALLED = re.compile(r"\b(?:int|float)\(")
 _FOREIGN = frozenset({"torch", "numpy", *sys.stdlib_module_names})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from dlcb.dialects.shape.expr import Expr
-from dlcb.frontend.tracker import Ratio, Tracker
+from dlcb.frontend.tracing.tracker import Ratio, Tracker
 
 
 class TrackedQuotient(float):

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import torch
 
-from dlcb.frontend.tracked import traced
+from dlcb.frontend.tracing.tracked import traced
 
 
 def order_of(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:

@@ -8,20 +8,20 @@ from typing import Any, cast
 import torch
 
 from dlcb.errors import UnsupportedError
-from dlcb.frontend import data_dependent
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.data_dependent import DATA_DEPENDENT
-from dlcb.frontend.indexing import INDEXING
-from dlcb.frontend.layouts import tracked_strides
-from dlcb.frontend.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
-from dlcb.frontend.overloads import NATIVE_BATCH_NORM, overload_handler
-from dlcb.frontend.permutes import PERMUTE_GETTERS, PERMUTES
-from dlcb.frontend.quotient import TrackedQuotient
-from dlcb.frontend.records import Operands
-from dlcb.frontend.source import source_line
-from dlcb.frontend.sym_functions import SYM_FUNCTIONS
-from dlcb.frontend.trace import Handler, Handlers, Trace, ask
-from dlcb.frontend.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned
+from dlcb.frontend.tracing import data_dependent
+from dlcb.frontend.tracing.data_dependent import DATA_DEPENDENT
+from dlcb.frontend.tracing.indexing import INDEXING
+from dlcb.frontend.tracing.layouts import tracked_strides
+from dlcb.frontend.tracing.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
+from dlcb.frontend.tracing.overloads import NATIVE_BATCH_NORM, overload_handler
+from dlcb.frontend.tracing.permutes import PERMUTE_GETTERS, PERMUTES
+from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.records import Operands
+from dlcb.frontend.tracing.source import source_line
+from dlcb.frontend.tracing.sym_functions import SYM_FUNCTIONS
+from dlcb.frontend.tracing.trace import Handler, Handlers, Trace, ask
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned
 
 Function = Callable[..., Any]
 Args = Operands

@@ -17,8 +17,8 @@ from itertools import repeat
 from typing import Any, Self, SupportsIndex, cast
 
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, mod, mul, sub, sym
-from dlcb.frontend.quotient import TrackedQuotient
-from dlcb.frontend.tracker import Ratio, Tracker
+from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.tracker import Ratio, Tracker
 
 _EXACT_FACTOR = 1 << 21
 """An integer below this times a size is exact in double precision."""

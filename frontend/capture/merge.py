@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard, cast
 
 from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, select, substitute, sym
-from dlcb.frontend.layouts import is_dense, order_of
-from dlcb.frontend.records import ELEMENT, Operands, Record, Value, element_symbol, result_dim_symbol
-from dlcb.frontend.retrace import weight_name
-from dlcb.frontend.run import Run
-from dlcb.frontend.steering import Path, Site
-from dlcb.frontend.tracker import Comparison, Ratio
+from dlcb.frontend.capture.retrace import weight_name
+from dlcb.frontend.capture.run import Run
+from dlcb.frontend.tracing.layouts import is_dense, order_of
+from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, element_symbol, result_dim_symbol
+from dlcb.frontend.tracing.steering import Path, Site
+from dlcb.frontend.tracing.tracker import Comparison, Ratio
 
 Names = dict[str, ExprLike]
 

@@ -8,14 +8,15 @@ where it still refuses, single dims keep the example's size: those that broadcas
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType
 from typing import Any, cast
 
 import torch
+
+from dlcb.frontend.tracing.primes import primes_from
 
 _SMALLEST = 11
 _PERIOD = 64
@@ -84,18 +85,6 @@ def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice
             used.add(size)
             values |= dict.fromkeys(group_of.get(name, {name}) - kept, size)
     return Plan(values, pins, held)
-
-
-_LARGEST_FACTOR = 1 << 10
-
-
-def primes_from(start: int) -> Iterator[int]:
-    """Primes, as far as factors that matter can tell: large numbers only have no small ones."""
-    n = start
-    while True:
-        if all(n % d for d in range(2, min(math.isqrt(n), _LARGEST_FACTOR) + 1)):
-            yield n
-        n += 1
 
 
 def equal_groups(classes: Mapping[str, Hashable]) -> list[frozenset[str]]:

@@ -9,8 +9,8 @@ import torch
 
 from dlcb.errors import InternalError
 from dlcb.frontend import torch_private as private
-from dlcb.frontend.eager import Environment, call
-from dlcb.frontend.records import Captured, Record, Value
+from dlcb.frontend.tracing.eager import Environment, call
+from dlcb.frontend.tracing.records import Captured, Record, Value
 
 
 def replay(captured: Captured, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> Any:
