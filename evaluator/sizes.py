@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from dlcb.dialects.graph.base import GraphOp, ShapeScope
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, TensorType, type_of
-from dlcb.dialects.shape.expr import Expr, const, evaluate
+from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.dialects.shape.ops import SystemOp
 from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.dialects.shape.system import Source, System
@@ -42,9 +42,8 @@ class Symbols(ShapeScope):
         return sizes
 
     def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        a, b = evaluate(lhs, self.values), evaluate(rhs, self.values)
-        if not REQUIREMENTS[kind](const(a), const(b)).value:
-            raise UserError(f"{what}: {a} and {b}")
+        if not evaluate(REQUIREMENTS[kind](lhs, rhs), self.values):
+            raise UserError(f"{what}: {evaluate(lhs, self.values)} and {evaluate(rhs, self.values)}")
 
     def bind(self, dim: Dim, size: int, what: str) -> None:
         """The dim has this size: from here on, if it is a symbol that has no value yet."""

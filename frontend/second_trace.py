@@ -27,7 +27,7 @@ _MOST_REFUSED = 256
 
 def with_second_traces(request: Request, captured: Captured, first: CompiledModel, most: int) -> CompiledModel:
     """The model, which compiles other ways as calls need them, until there are `most`; itself where there are none."""
-    asked = [check for check in captured.checks if isinstance(check, Check) and check.comparison is not None]
+    asked = [check for check in captured.checks if check.comparison is not None]
     if not asked:
         return first
     return BranchingModel(first, grow=_Ways(request, asked, captured.inputs, most).grow)

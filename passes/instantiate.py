@@ -25,6 +25,7 @@ from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, ShapeScope
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dims, TensorType, tensor, type_of
+from dlcb.dialects.graph.window import ints
 from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UserError
@@ -99,10 +100,9 @@ def _count_axes_from_the_start(op: GraphOp) -> None:
     rank = type_of(op.operands[0]).rank if op.operands else 0
     axis, axes = op.properties.get("axis"), op.properties.get("axes")
     if isinstance(axis, IntAttr):
-        op.properties["axis"] = IntAttr(_from_start(op, axis.data, rank))
+        op.properties["axis"] = IntAttr(_from_start(op, cast("IntAttr[int]", axis).data, rank))
     if isinstance(axes, ArrayAttr):
-        listed = cast("ArrayAttr[IntAttr]", axes).data
-        numbers = [_from_start(op, axis.data, rank) for axis in listed]
+        numbers = [_from_start(op, axis, rank) for axis in ints(cast("ArrayAttr[IntAttr]", axes))]
         if len(set(numbers)) < len(numbers):
             raise UserError(f"{op.title}: of a tensor of rank {rank}, two of the axes are the same")
         op.properties["axes"] = ArrayAttr(map(IntAttr, numbers))

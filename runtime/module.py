@@ -162,7 +162,7 @@ class CompiledModule:
         self._place.synchronize()
         return self._frozen
 
-    def _held_weights(self) -> Mapping[str, Tensor]:
+    def held_weights(self) -> Mapping[str, Tensor]:
         """The frozen weights as they are; the first time, they are derived."""
         assert self._frozen is not None
         with self._place.entered(), self._lock:
@@ -183,13 +183,13 @@ class _FrozenWeights(Mapping[str, Tensor]):
         self._module = module
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._module._held_weights()[name]
+        return self._module.held_weights()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._module._held_weights())
+        return iter(self._module.held_weights())
 
     def __len__(self) -> int:
-        return len(self._module._held_weights())
+        return len(self._module.held_weights())
 
 
 def _with_index(device: torch.device) -> torch.device:

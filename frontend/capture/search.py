@@ -291,7 +291,7 @@ class _Search:
         """Is it the same program with another size in that place, or in all those of its axis that are held? Where it
         asks whether the size is this one, it need not be."""
         checks = found.run.checks if found.relaxed is None else found.relaxed.checks
-        if any(c.kind == "eq" and c.comparison is not None and c.free == {symbol} for c in checks):
+        if any(c.kind == "eq" and c.comparison is not None and c.free == frozenset({symbol}) for c in checks):
             return True
         plan, axes, value = found.plan, self._session.arguments.axes_from_the_right, found.plan.values[symbol]
         beside = {plan.values[n] for n, axis in axes.items() if axis == axes.get(symbol)}

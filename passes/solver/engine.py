@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from dlcb.dialects.shape.expr import CALLS, Expr, call, from_terms, post_order
 from dlcb.dialects.shape.requirement import Require
@@ -39,11 +39,13 @@ class Engine(Generic[K]):
         self._of_kind: dict[str, list[RequireLaw[K]]] = defaultdict(list)
         for rule in rules:
             if isinstance(rule, ExprLaw):
-                for function in rule.functions:
-                    self._of_function[function].append(rule)
+                of_functions = cast("ExprLaw[K]", rule)
+                for function in of_functions.functions:
+                    self._of_function[function].append(of_functions)
             elif isinstance(rule, RequireLaw):
-                for kind in rule.kinds:
-                    self._of_kind[kind].append(rule)
+                of_kinds = cast("RequireLaw[K]", rule)
+                for kind in of_kinds.kinds:
+                    self._of_kind[kind].append(of_kinds)
 
     def forget(self) -> None:
         """What was simplified is simplified anew, for the facts have changed."""

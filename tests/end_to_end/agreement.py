@@ -89,13 +89,13 @@ def agrees(program: Callable[..., Any], make: Make, sizes: Sequence[tuple[int, .
     return model
 
 
-def made(make: Make, sizes: tuple[int, ...], seed: int) -> tuple[Any, ...]:
+def made(make: Make, sizes: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
     torch.manual_seed(seed)
     return make(*sizes)
 
 
 def same_answers(
-    program: Callable[..., Any], model: Callable[..., Any], make: Make, sizes: tuple[int, ...], seed: int
+    program: Callable[..., Any], model: Callable[..., Any], make: Make, sizes: tuple[Any, ...], seed: int
 ) -> None:
     mine, theirs = made(make, sizes, seed), made(make, sizes, seed)
     with torch.no_grad():

@@ -75,7 +75,7 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
         r"dynamic lets input.shape\[1\] vary \('n'\), which the program refuses: at other sizes, .*",
     ),
     "no model": (
-        lambda: dlcb.compile(3, X),  # pyright: ignore[reportArgumentType]
+        lambda: dlcb.compile(3, X),  # pyright: ignore[reportCallIssue, reportArgumentType]
         r"the model is a int; pass a module, a function or an exported program",
     ),
     "TorchScript": (

@@ -161,7 +161,7 @@ def test_programs_that_eager_refuses_too() -> None:
         with pytest.raises(UserError, match=text):
             dlcb.compile(linear, example)
     with pytest.raises(UserError, match=r"example_inputs is a Tensor; pass a tuple"):
-        dlcb.compile(linear, rand(3, 3))  # pyright: ignore[reportArgumentType]
+        dlcb.compile(linear, rand(3, 3))  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_training_mode() -> None:
@@ -177,7 +177,7 @@ def test_the_machine_lacks_something(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match="target 'cuda', but the model and its inputs are on cpu; move them first"):
         dlcb.compile(nn.ReLU().eval(), (rand(2),), target="cuda")
     with pytest.raises(UserError, match="target is 'tpu', expected cuda, cpu, reference"):
-        dlcb.compile(nn.ReLU().eval(), (rand(2),), target="tpu")  # pyright: ignore[reportArgumentType]
+        dlcb.compile(nn.ReLU().eval(), (rand(2),), target="tpu")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with monkeypatch.context() as patch:
         patch.setattr(torch, "__version__", "2.99.1+cpu")
         with pytest.raises(UserError, match=r"torch 2\.99\.1\+cpu is installed; .* torch >= 2\.11, < 2\.16: pip"):
