@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, cast, get_args, overload
@@ -121,15 +120,11 @@ def compile(
     def compile_at(
         program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], opened: Opened | None = None
     ) -> CompiledModel:
-        began = time.perf_counter()
         device = _device(target, [*args, *kwargs.values()], program)
         options = Options(device, target or device.type, weights, keep_ir, check, graphs, hot_shapes, hot_after)
         known = (dynamic, name) if opened is None else (opened.dynamic, name or opened.name)
         request = Request(program, known[0], options, fullgraph, known[1])
-        captured = request.capture(args, kwargs)
-        if opened is not None:
-            opened.complete(captured)
-        first = request.compile(captured, args, kwargs, began)
+        captured, first = request.compile(args, kwargs, opened.complete if opened else None)
         return first if opened or branches == 1 else with_second_traces(request, captured, first, branches)
 
     if isinstance(model, ExportedProgram):

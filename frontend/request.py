@@ -14,6 +14,7 @@ from dlcb.frontend.capture.inputs import (
     Dynamic,
     in_order,
     named_dims,
+    parameter_names,
     read_arguments,
     signature_of,
     user_names,
@@ -23,7 +24,7 @@ from dlcb.frontend.importer import Result
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.tracing.records import Captured
-from dlcb.runtime.compiled import CompiledModel, Interface, parameter_names
+from dlcb.runtime.compiled import CompiledModel, Interface
 from dlcb.runtime.structure import structure_of
 
 Args = Sequence[Any]
@@ -38,12 +39,15 @@ class Request:
     fullgraph: bool
     name: str | None
 
-    def capture(self, args: Args, kwargs: Kwargs) -> Captured:
-        return capture(self.program, *self._in_order(args, kwargs), self.dynamic)
-
-    def compile(self, captured: Captured, args: Args, kwargs: Kwargs, began: float) -> CompiledModel:
-        """What was captured at these arguments, compiled. `began`: when capture did."""
-        args, kwargs = self._in_order(args, kwargs)
+    def compile(
+        self, args: Args, kwargs: Kwargs, complete: Callable[[Captured], None] | None = None
+    ) -> tuple[Captured, CompiledModel]:
+        """What is captured at these arguments, and the model that it becomes. `complete` adds to what was captured."""
+        began = time.perf_counter()
+        args, kwargs = in_order(signature_of(self.program), args, kwargs)
+        captured = capture(self.program, args, kwargs, self.dynamic)
+        if complete is not None:
+            complete(captured)
         seconds = {"capture": time.perf_counter() - began}
         if self.options.check:
             self._check_retrace(captured, args, kwargs)
@@ -53,10 +57,7 @@ class Request:
         built.report.names = user_names(arguments, self.dynamic)
         self._check_named(arguments, built.report.dimensions)
         interface = _interface(self.program, captured, results, args, kwargs)
-        return CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
-
-    def _in_order(self, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        return in_order(signature_of(self.program), args, kwargs)
+        return captured, CompiledModel(built.artifact, built.program, interface, built.report, _record_maker(captured))
 
     def _check_named(self, arguments: Arguments, dimensions: Mapping[str, str]) -> None:
         """What the user wants to vary, the program must let vary."""
@@ -81,7 +82,7 @@ def _interface(
     args: Args,
     kwargs: Kwargs,
 ) -> Interface:
-    names = parameter_names(program, args, kwargs)
+    names = parameter_names(signature_of(program), args, kwargs)
     given: list[Any] = [*args, *(kwargs[n] for n in names[len(args) :])]
     structure = structure_of(given, [])
     inputs: list[list[Any]] = []

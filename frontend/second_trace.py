@@ -6,7 +6,6 @@ is there another way; all else that a compiled program refuses, it refuses for g
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,9 +53,8 @@ class _Ways:
         known = self._refused.get(kind)
         if known is not None:
             raise UserError(known)
-        began = time.perf_counter()
         try:
-            model = self._request.compile(self._request.capture(*arguments), *arguments, began)
+            _, model = self._request.compile(*arguments)
         except UserError as error:
             text = f"{refusal}; traced at these sizes, {error}"
             self._refused.put(kind, text)

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects._xdsl import set_type
-from dlcb.dialects.graph.base import GraphOp, ShapeScope
+from dlcb.dialects.graph.base import GraphOp, SizesOnly
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, TensorType, dims_attr, dims_of, tensor, type_of
 from dlcb.dialects.shape.expr import Expr, evaluate
@@ -36,13 +36,6 @@ from dlcb.passes.stages import mark_stage
 SYMBOLIC: Final = "dlcb.symbolic"
 STATIC: Final = "dlcb.static"
 DERIVATIONS: Final = "dlcb.derivations"
-
-
-class _Inference(ShapeScope):
-    """Sizes only; `collect` states the requirements."""
-
-    def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        pass
 
 
 def why_not_generalize(func: FuncOp) -> str | None:
@@ -82,7 +75,7 @@ class _Generalizer:
         self._traced_dims: dict[SSAValue, tuple[int, ...]] = {}
         self._sizes_by_number: dict[int, dict[Expr, None]] = defaultdict(dict)
         """The sizes that had a value in the trace, other than literals."""
-        self._inference = _Inference()
+        self._inference = SizesOnly()
 
     def run(self) -> None:
         self._free_inputs()

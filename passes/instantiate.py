@@ -22,23 +22,15 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import set_type
-from dlcb.dialects.graph.base import GraphOp, ShapeScope
+from dlcb.dialects.graph.base import GraphOp, SizesOnly
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dims, TensorType, tensor, type_of
 from dlcb.dialects.graph.window import ints
-from dlcb.dialects.shape.expr import Expr
 from dlcb.dialects.shape.system import Source, System
 from dlcb.errors import UserError
 from dlcb.passes.functions import functions, set_system, system_of, unranked
 
 _RANK = re.compile(r"\s*(\S+?)\s*=\s*(\d+)\s*")
-
-
-class _Sizes(ShapeScope):
-    """Sizes only; `collect` states the requirements."""
-
-    def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        pass
 
 
 def parse_ranks(texts: Sequence[str]) -> dict[str, int]:
@@ -87,7 +79,7 @@ def instantiate_main(module: ModuleOp, ranks: Mapping[str, int]) -> None:
 def _infer(op: GraphOp, system: System) -> None:
     _count_axes_from_the_start(op)
     try:
-        sizes = op.infer(_Sizes())
+        sizes = op.infer(SizesOnly())
     except (VerifyException, IndexError, ValueError) as error:
         given = ", ".join(str(type_of(operand)) for operand in op.operands)
         raise UserError(f"{op.title}: does not take operands of these ranks: {given}") from error

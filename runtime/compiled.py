@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -360,26 +359,3 @@ def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCp
             f"{artifact.name}: the file has no IR of stage '{KERNEL_STAGE}', which the CPU target is made of"
         )
     return CpuKernels(compile_cpu(artifact.ir[KERNEL_STAGE], artifact.name))
-
-
-def parameter_names(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The names of the parameters that these arguments go to, in order."""
-    forward = program.forward if isinstance(program, torch.nn.Module) else program
-    try:
-        signature = inspect.signature(forward)
-    except ValueError:  # a function of C has none
-        return [*(f"arg_{number}" for number in range(len(args))), *kwargs]
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise UserError(f"the example inputs do not fit the program: {error}") from None
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            names += [f"{name}{i}" for i in range(len(value))]
-        elif kind is inspect.Parameter.VAR_KEYWORD:
-            names += list(value)
-        else:
-            names.append(name)
-    return names

@@ -37,13 +37,10 @@ def structure_of(value: Any, leaves: list[Any]) -> Structure:
     if isinstance(value, (tuple, list)):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return [kind, *(structure_of(v, leaves) for v in cast("Sequence[Any]", value))]
-    if isinstance(value, dict):
-        named = cast("dict[Any, Any]", value)
-        items = {str(k): structure_of(v, leaves) for k, v in named.items()}
-        return ["dict", items] if type(named) is dict else ["record", type(named).__name__, items]
-    fields = getattr(cast(Any, type(value)), "__dataclass_fields__", None)
-    if fields is not None:
-        return ["record", type(value).__name__, {f: structure_of(getattr(value, f), leaves) for f in fields}]
+    parts = _parts(value)
+    if parts is not None:
+        items = {name: structure_of(part, leaves) for name, part in parts.items()}
+        return ["dict", items] if type(value) is dict else ["record", type(value).__name__, items]
     leaves.append(value)
     return LEAF
 
@@ -124,22 +121,20 @@ def _take(structure: Structure, value: Any, leaves: list[Any]) -> bool:
             return False
         items = cast("Sequence[Any]", value)
         return len(items) == len(parts) and all(_take(s, v, leaves) for s, v in zip(parts, items, strict=True))
-    found = _named(value)
-    if (
-        found is None
-        or (kind == "dict") != (type(value) is dict)
-        or (kind != "dict" and type(value).__name__ != parts[0])
-    ):
+    found = _parts(value)
+    if found is None or (kind == "dict") != (type(value) is dict):
+        return False
+    if kind != "dict" and type(value).__name__ != parts[0]:
+        return False
+    if isinstance(value, dict) and len(cast("dict[Any, Any]", value)) != len(found):  # two keys read the same
         return False
     wanted: dict[str, Structure] = parts[-1]
     return found.keys() == wanted.keys() and all(_take(s, found[key], leaves) for key, s in wanted.items())
 
 
-def _named(value: Any) -> dict[str, Any] | None:
-    """The parts of a dict or record by name; None for what is neither, and where two keys read the same."""
+def _parts(value: Any) -> dict[str, Any] | None:
+    """The parts of a dict or record by name; None for what is neither."""
     if isinstance(value, dict):
-        given = cast("dict[Any, Any]", value)
-        found = {str(k): v for k, v in given.items()}
-        return found if len(found) == len(given) else None
+        return {str(k): v for k, v in cast("dict[Any, Any]", value).items()}
     fields = getattr(cast(Any, type(value)), "__dataclass_fields__", None)
     return None if fields is None else {f: getattr(value, f) for f in fields}

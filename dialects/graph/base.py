@@ -267,6 +267,13 @@ def parse_type(parser: Parser) -> Attribute:
     return parser.parse_type()
 
 
+class SizesOnly(ShapeScope):
+    """For those who infer sizes, and leave it to the pass `collect` to state what ops require of them."""
+
+    def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
+        pass
+
+
 class _Wrong(ShapeScope):
     """The verifier's scope: a requirement that two literals break is an error of the IR."""
 

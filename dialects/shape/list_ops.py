@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dlcb.dialects.shape.ops import CalculationOp, SystemOp, parse_value, parse_values, print_values
+from dlcb.dialects.shape.ops import CalculationOp, SystemOp, parse_value, print_values
 from dlcb.dialects.shape.types import ListType, length_of
 from dlcb.dialects.types import index
 
@@ -63,14 +63,6 @@ class ConcatOp(CalculationOp):
         if not self.operands:
             raise VerifyException("concat has no operands, expected at least 1")
         _verify_length(self, sum(map(length_of, self.operands)))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        return cls.make(parse_values(parser))
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_values(printer, self.operands)
 
 
 @irdl_op_definition

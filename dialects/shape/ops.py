@@ -322,6 +322,14 @@ class CalculationOp(QuickOp, ABC):
         """The name in `expr.CALLS`, or `add`, `mul`."""
         return self.name.rpartition(".")[2]
 
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return cls.make(parse_values(parser))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_values(printer, self.operands)
+
 
 class FunctionOp(CalculationOp):
     """result = function(operands), on integers; `expr.FUNCTIONS` says what each computes. A condition is 0 or 1."""
@@ -338,14 +346,6 @@ class FunctionOp(CalculationOp):
         count, arity = len(self.operands), _ARITY.get(self.function, 2)
         if count != arity and (arity is not None or count < 2):
             raise VerifyException(f"{self.function} has {count} operands, expected {arity or 'two or more'}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        return cls.make(parse_values(parser))
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_values(printer, self.operands)
 
 
 @irdl_op_definition

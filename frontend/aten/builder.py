@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dlcb.dialects._xdsl import set_type
-from dlcb.dialects.graph.base import GraphOp, ShapeScope, location
+from dlcb.dialects.graph.base import GraphOp, SizesOnly, location
 from dlcb.dialects.graph.contract import MatmulOp
 from dlcb.dialects.graph.creation import FullOp, SizeOp, number_attr
 from dlcb.dialects.graph.elementwise import SIMPLE, CastOp, Comparison, WhereOp
@@ -34,14 +34,7 @@ Operand = SSAValue | Number
 _UNKNOWN = tensor((), f64)
 
 
-class _Inferring(ShapeScope):
-    """Result sizes only; what ops require of sizes is collected by a pass."""
-
-    def require(self, kind: str, lhs: Expr, rhs: Expr, what: str) -> None:
-        pass
-
-
-_INFERRING = _Inferring()
+_INFERRING = SizesOnly()
 
 
 class Builder:

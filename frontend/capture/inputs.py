@@ -108,6 +108,26 @@ def in_order(
     return bound.args, bound.kwargs
 
 
+def parameter_names(signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+    """The names of the parameters that these arguments go to, in order."""
+    if signature is None:
+        return [*(f"arg_{number}" for number in range(len(args))), *kwargs]
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise UserError(f"the example inputs do not fit the program: {error}") from None
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}{i}" for i in range(len(value))]
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            names += list(value)
+        else:
+            names.append(name)
+    return names
+
+
 def _parameters(program: Callable[..., Any]) -> list[tuple[str, bool]]:
     """Names of the positional parameters, and whether it is the starred one."""
     signature = signature_of(program)

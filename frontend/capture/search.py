@@ -295,12 +295,12 @@ class _Search:
             return True
         plan, axes, value = found.plan, self._session.arguments.axes_from_the_right, found.plan.values[symbol]
         beside = {plan.values[n] for n, axis in axes.items() if axis == axes.get(symbol)}
-        together = {n for n in plan.held if axes.get(n) == axes.get(symbol)}
+        together = frozenset(n for n in plan.held if axes.get(n) == axes.get(symbol))
         steering = FREE if found.relaxed is None else found.relaxed.steering
         near = [value + 1, value - 1] if value > 1 else []
         values = dict.fromkeys([*near, *sorted(beside), 1, *sorted(self._taken)])
         for other in [v for v in values if v != value][:_FEW_TRIES]:
-            for symbols in ({symbol}, together):
+            for symbols in dict.fromkeys((frozenset({symbol}), together)):
                 there = Plan({**plan.values, **dict.fromkeys(symbols, other)}, plan.pinned, plan.held)
                 run = attempt(self._session, there, steering)
                 if run is not None and difference(found.run, run) is None:
