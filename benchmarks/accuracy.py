@@ -37,7 +37,7 @@ def row_error(out: Tensor, ref: Tensor) -> float:
     reference are left out."""
     if out.numel() == 0:
         return 0.0
-    a, b = out.double().cpu(), ref.double().cpu()
+    a, b = _together(out.double(), ref.double())
     if a.dim() == 0:
         a, b = a[None], b[None]
     finite = torch.isfinite(b) & torch.isfinite(a)
@@ -46,15 +46,20 @@ def row_error(out: Tensor, ref: Tensor) -> float:
     return ((a - b).norm(dim=-1) / torch.where(norm == 0, 1.0, norm)).max().item()
 
 
+def _together(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both where they are, if that is one device; else on the CPU."""
+    return (a, b) if a.device == b.device else (a.cpu(), b.cpu())
+
+
 def judge(out: Tensor, eager: Tensor, ref: Tensor) -> Verdict:
     """Compare one output with eager's and with the float64 reference."""
     if out.shape != eager.shape or out.dtype != eager.dtype:
         return Verdict(0, 0, f"{out.dtype} {tuple(out.shape)}, eager gives {eager.dtype} {tuple(eager.shape)}")
     if not out.is_floating_point():
-        equal = torch.equal(out.cpu(), eager.cpu())
-        return Verdict(0, 0, None if equal else f"{int((out.cpu() != eager.cpu()).sum())} elements differ")
+        differ = int(torch.ne(*_together(out, eager)).sum())
+        return Verdict(0, 0, f"{differ} elements differ" if differ else None)
     for what, test in (("NaN", torch.isnan), ("infinities", torch.isinf)):
-        if not torch.equal(test(out).cpu(), test(eager).cpu()):
+        if not torch.equal(*_together(test(out), test(eager))):
             return Verdict(0, 0, f"{what} at other places than eager")
     error, own = row_error(out, ref), row_error(eager, ref)
     fine = error <= FACTOR * own + FLOOR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 Shape = tuple[int, ...]
 Inputs = Callable[[Shape, torch.dtype], dict[str, Any]]
+
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,17 @@ class Case:
     inputs: Inputs
     example: Shape
     shapes: tuple[Shape, ...]
+
+
+def placed(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """Nested tensors on the device, floating ones in the dtype."""
+    if isinstance(value, Tensor):
+        return value.to(device, dtype) if value.is_floating_point() else value.to(device)
+    if isinstance(value, Mapping):
+        return {k: placed(v, device, dtype) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(placed(v, device, dtype) for v in value)
+    return value
 
 
 def with_statistics(model: nn.Module) -> nn.Module:

@@ -21,7 +21,7 @@ import torch
 
 from dlcb.benchmarks import zoo
 from dlcb.benchmarks.accuracy import tensors_of
-from dlcb.benchmarks.gpu import machine
+from dlcb.benchmarks.report import machine, today
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.graph_program import GraphOptions, GraphProgram
 from dlcb.frontend.importer import TABLE
@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    report: dict[str, Any] = {"machine": machine(torch.device("cpu")), "results": []}
+    report: dict[str, Any] = {"date": today(), "machine": machine(torch.device("cpu")), "results": []}
     for name in options.models.split(","):
         row = measure(zoo.SMALL[name](), options.runs)
         report["results"].append(row)

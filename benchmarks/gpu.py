@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime
 import json
-import statistics
-import sys
 import time
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,35 +22,9 @@ import torch
 import dlcb
 from dlcb.benchmarks import zoo
 from dlcb.benchmarks.accuracy import as_float64, judge_all
-
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-ROUNDS = 15
-
-
-def to(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to(device, dtype) if value.is_floating_point() else value.to(device)
-    return {k: to(v, device, dtype) for k, v in value.items()}
-
-
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def median_ms(call: Callable[[], Any], device: torch.device) -> float:
-    """Median wall time of a call, the device idle before and after; for short calls, of ten in a row."""
-    for _ in range(3):
-        call()
-    synchronize(device)
-    times: list[float] = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for _ in range(10):
-            call()
-        synchronize(device)
-        times.append((time.perf_counter() - began) * 100)
-    return statistics.median(times)
+from dlcb.benchmarks.case import DTYPES, placed
+from dlcb.benchmarks.report import machine, today
+from dlcb.benchmarks.timing import median_ms
 
 
 def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
@@ -65,7 +35,7 @@ def run_case(case: zoo.Case, dtype_name: str, device: torch.device, options: arg
     judges = torch.device("cpu") if options.eager_on_cpu else device
     eager = copy.deepcopy(original).to(judges, dtype)
     reference = copy.deepcopy(original).double().to(judges)
-    example = to(case.inputs(case.example, torch.float32), device, dtype)
+    example = placed(case.inputs(case.example, torch.float32), device, dtype)
     began = time.perf_counter()
     compiled = dlcb.compile(model, example, weights=options.weights, graphs=options.graphs)
     result: dict[str, Any] = {
@@ -96,7 +66,7 @@ def run_shape(
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     plain = case.inputs(shape, torch.float32)
-    inputs = to(plain, device, dtype)
+    inputs = placed(plain, device, dtype)
     judges = next(reference.parameters()).device
     ref = reference(**{k: v.to(judges) for k, v in as_float64(inputs).items()})
     eager = model(**{k: v.to(judges) for k, v in inputs.items()})
@@ -114,16 +84,6 @@ def run_shape(
         if inductor is not None:
             row["torch_compile_ms"] = median_ms(lambda: inductor(**inputs), device)
     return row
-
-
-def machine(device: torch.device) -> dict[str, Any]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "python": sys.version.split()[0],
-    }
 
 
 def main() -> int:
@@ -148,7 +108,7 @@ def main() -> int:
     torch.backends.cudnn.allow_tf32 = False
     cases = zoo.SMALL if options.small or device.type == "cpu" else zoo.REAL
     names = options.models.split(",") if options.models else list(cases)
-    report: dict[str, Any] = {"machine": machine(device), "weights": options.weights, "results": []}
+    report: dict[str, Any] = {"date": today(), "machine": machine(device), "weights": options.weights, "results": []}
     failed = 0
     for name in names:
         for dtype in options.dtypes.split(","):

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls models live tiers sanitize kinds (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory tiers sanitize kinds (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests calls models live tiers sanitize kinds}
+parts=${*:-tests calls shapes live memory tiers sanitize kinds}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
@@ -17,11 +17,18 @@ calls() {
     timeout 60 python3 -P -m dlcb.benchmarks.check_overhead --json "$out/check_overhead.json"
 }
 
-models() {
-  timeout 400 python3 -P -m dlcb.benchmarks.gpu --out "$out/models.json" --models resnet18,resnet50,bert_base --dtypes f32,f16
+# Models compiled once and checked at many shapes.
+shapes() {
+  timeout 400 python3 -P -m dlcb.benchmarks.gpu --out "$out/shapes.json" --models resnet18,resnet50,bert_base --dtypes f32,f16
 }
 
 live() { timeout 120 python3 -P -m dlcb.benchmarks.gpu --out "$out/live.json" --models resnet50 --dtypes f16 --weights live; }
+
+# DLCB beside eager and torch.compile. BUDGET: seconds after which what is left is skipped; OPTIONS: of the benchmark.
+benchmark() {
+  timeout 590 python3 -P -m dlcb.benchmarks "$1" --json "$out/$1.json" --seconds "${BUDGET:-480}" ${OPTIONS:-}
+}
+memory() { benchmark memory; }
 
 tiers() { timeout 400 python3 -P -m dlcb.benchmarks.tiers --out "$out/tiers.json"; }
 

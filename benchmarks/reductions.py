@@ -22,7 +22,9 @@ from torch import Tensor
 
 import dlcb
 from dlcb.benchmarks.accuracy import judge, tensors_of
-from dlcb.benchmarks.gpu import DTYPES, machine, median_ms
+from dlcb.benchmarks.case import DTYPES
+from dlcb.benchmarks.report import machine, today
+from dlcb.benchmarks.timing import median_ms
 
 Sizes = tuple[int, ...]
 DRY_ELEMENTS = 100_000
@@ -111,7 +113,7 @@ def main() -> int:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(0)
     options.out.mkdir(parents=True, exist_ok=True)
-    report: dict[str, Any] = {"machine": machine(device), "dry": options.dry, "results": []}
+    report: dict[str, Any] = {"date": today(), "machine": machine(device), "dry": options.dry, "results": []}
     wrong = 0
     for operation in [o for o in OPERATIONS if options.only in o.name]:
         for dtype in options.dtypes.split(","):

@@ -24,7 +24,9 @@ import torch
 import dlcb
 from dlcb.benchmarks import zoo
 from dlcb.benchmarks.accuracy import as_float64, judge_all
-from dlcb.benchmarks.gpu import DTYPES, machine, median_ms, synchronize, to
+from dlcb.benchmarks.case import DTYPES, placed
+from dlcb.benchmarks.report import machine, today
+from dlcb.benchmarks.timing import median_ms, synchronize
 
 _PATIENCE_S = 120.0
 _CALLS_BEFORE = 300
@@ -40,7 +42,7 @@ class Judge:
         self.wrong: list[str] = []
 
     def inputs(self, shape: zoo.Shape) -> dict[str, Any]:
-        return to(self.case.inputs(shape, torch.float32), self.device, self.dtype)
+        return placed(self.case.inputs(shape, torch.float32), self.device, self.dtype)
 
     def check(self, name: str, model: Callable[..., Any], shape: zoo.Shape, inputs: dict[str, Any]) -> None:
         exact = self._exact(**{k: v.to(self.device) for k, v in as_float64(inputs).items()})
@@ -129,7 +131,7 @@ def main() -> int:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     cases = zoo.SMALL if options.small or device.type == "cpu" else zoo.REAL
-    report: dict[str, Any] = {"machine": machine(device), "dtype": options.dtype, "results": []}
+    report: dict[str, Any] = {"date": today(), "machine": machine(device), "dtype": options.dtype, "results": []}
     failed = 0
     for name in options.models.split(","):
         case = cases[name]()
