@@ -1,7 +1,7 @@
 """Whatever runs a program: eager, torch.compile and DLCB, each in its ways, as something that is called like it.
 
-Each is built with nothing known from before, in memory or on disk, and is to be used only while its context lasts.
-Gradients are off.
+Each is built with nothing known from before, in memory or on disk, in a process that used it for something else; it is
+to be used only while its context lasts. Gradients are off.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -64,10 +65,24 @@ def build(
 ) -> Generator[Built]:
     """The contender, compiled at these inputs. `graphs=False`: none has CUDA graphs of its own, for it runs in one of
     the benchmark's."""
+    _warm_up(kind, tensors_of(inputs)[0].device)
+    with _built(kind, program, inputs, weights, graphs) as built:
+        yield built
+
+
+@contextmanager
+def _built(kind: str, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Generator[Built]:
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        make = KINDS[kind]
-        yield make(stack, program, inputs, weights, graphs)
+        yield KINDS[kind](stack, program, inputs, weights, graphs)
+
+
+@cache
+def _warm_up(kind: str, device: torch.device) -> None:
+    """It compiles something small, so that what a process does once is in no measurement."""
+    program = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1)).eval().to(device)
+    with _built(kind, program, (torch.ones(3, 8, device=device),), "live", True):
+        pass
 
 
 class Recorded:

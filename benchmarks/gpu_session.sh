@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory tiers sanitize kinds (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory overhead models tiers sanitize kinds (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests calls shapes live memory tiers sanitize kinds}
+parts=${*:-tests calls shapes live memory overhead models tiers sanitize kinds}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
@@ -29,6 +29,8 @@ benchmark() {
   timeout 590 python3 -P -m dlcb.benchmarks "$1" --json "$out/$1.json" --seconds "${BUDGET:-480}" ${OPTIONS:-}
 }
 memory() { benchmark memory; }
+overhead() { benchmark overhead; }
+models() { benchmark models; }
 
 tiers() { timeout 400 python3 -P -m dlcb.benchmarks.tiers --out "$out/tiers.json"; }
 

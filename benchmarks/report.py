@@ -129,14 +129,19 @@ def verdict_fields(verdicts: Sequence[Verdict]) -> Row:
     return {"ok": not wrong, **errors} | ({"reason": wrong[0]} if wrong else {})
 
 
+def column(row: Row) -> str:
+    """What a row's contender is called: `dlcb frozen` where kinds of weights are told apart."""
+    return " ".join(row[name] for name in ("contender", "weights") if name in row)
+
+
 def table(rows: Sequence[Row], index: Sequence[str], value: str) -> Iterable[str]:
     """Lines of a table: a row for each combination of the index, a column for each contender, the value in it."""
     shown = [row for row in rows if value in row or not row["ok"]]
-    columns = list(dict.fromkeys(row["contender"] for row in shown))
+    columns = list(dict.fromkeys(map(column, shown)))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row in shown:
         key = tuple(str(row[name]) for name in index if name in row)
-        cells.setdefault(key, {}).setdefault(row["contender"], _cell(row, value))
+        cells.setdefault(key, {}).setdefault(column(row), _cell(row, value))
     lines = [["", *columns], *([" ".join(key), *(by.get(c, "") for c in columns)] for key, by in cells.items())]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns) + 1)]
     for first, *others in lines:

@@ -100,8 +100,11 @@ def run(benchmark: Benchmark, settings: Settings) -> Report:
                 report.skip(key, reason)
                 continue
             _progress(f"[{number}/{total}, {report.seconds:.0f} s] {' '.join(map(str, key.values()))}")
-            for row in _rows(case, contender, shared):
-                report.add(key | row)
+            try:
+                for row in _rows(case, contender, shared):
+                    report.add(key | row)
+            except ModuleNotFoundError as error:
+                report.skip(key, f"needs {error.name}")
         del shared
         _release(settings.device)
     report.write(finished=True)
@@ -115,12 +118,15 @@ def _why_skipped(contender: str, settings: Settings, report: Report) -> str | No
 
 
 def _rows(case: Case, contender: str, shared: list[Any]) -> Iterator[Row]:
-    """The rows of one contender. An error ends them, as a row; `shared` is filled the first time."""
+    """The rows of one contender. An error ends them, as a row, but for a missing module; `shared` is filled the first
+    time."""
     try:
         if not shared:
             shared.append(case.prepare())
         for row in case.measure(shared[0], contender):
             yield {"ok": True, **row}
+    except ModuleNotFoundError:
+        raise
     except Exception as error:  # one contender's failure must not lose the others' rows
         _progress(traceback.format_exc())
         yield {"ok": False, "failed": f"{type(error).__name__}: {str(error)[:500]}"}

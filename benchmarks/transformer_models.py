@@ -80,6 +80,38 @@ def mamba() -> Case:
     return Case("mamba", _from_config("Mamba", use_cache=False, **settings), tokens(VOCABULARY), (2, 3), shapes)
 
 
+class Step(nn.Module):
+    """A decoder at new tokens after a past of any length, the keys and values of each layer; they come back with
+    theirs."""
+
+    def __init__(self, decoder: nn.Module) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(
+        self, input_ids: Tensor, past: list[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        import transformers
+
+        kept = transformers.DynamicCache(past)
+        found = self.decoder(input_ids, kept, use_cache=True)
+        return found.last_hidden_state, [(layer.keys, layer.values) for layer in kept.layers]
+
+
+def gpt2_step(real: bool) -> Case:
+    """One token after a past, for shapes (n, length of the past)."""
+    tiny: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
+    vocabulary, layers, heads, width = (50257, 12, 12, 64) if real else (VOCABULARY, 2, 4, 8)
+    build = _from_config("GPT2", **({} if real else tiny | SPECIAL))
+
+    def inputs(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+        n, length = shape
+        past = [tuple(torch.randn(n, heads, length, width, dtype=dtype) for _ in range(2)) for _ in range(layers)]
+        return {"input_ids": torch.randint(0, vocabulary, (n, 1)), "past": past}
+
+    return Case("gpt2_step", lambda: Step(build()).eval(), inputs, (2, 64) if real else (2, 12), TEXTS)
+
+
 # T5: an encoder, and a decoder over what an encoder made
 
 

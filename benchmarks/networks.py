@@ -1,0 +1,64 @@
+"""A model as benchmarks run it: on the device, in one dtype, with random inputs, and judged."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dlcb.benchmarks import vision_models, zoo
+from dlcb.benchmarks.accuracy import judge_all
+from dlcb.benchmarks.case import Case, Shape, placed
+from dlcb.benchmarks.report import Row, verdict_fields
+
+VISION = (
+    "resnet18", "resnet50", "mobilenet_v3_large", "efficientnet_b0", "densenet121", "convnext_tiny", "vit_b_16",
+    "swin_t", "regnet_y_400mf", "squeezenet1_1",
+)  # fmt: skip
+"""Of torchvision, at their real sizes."""
+JUDGED_CALLS = 3
+"""A first launch, a recorded one, a replayed one."""
+
+
+def case_of(name: str, quick: bool) -> Case:
+    """The model at its real size, or small."""
+    if quick and name in zoo.SMALL:
+        return zoo.SMALL[name]()
+    return vision_models.case(name) if name in VISION else zoo.REAL[name]()
+
+
+class Network:
+    """`model` is in the dtype. What results should be is computed in float64, with parameters that were never
+    rounded."""
+
+    def __init__(self, case: Case, dtype: torch.dtype, device: torch.device) -> None:
+        self.case, self.dtype, self.device = case, dtype, device
+        self._original = case.build()
+        self.model: nn.Module = copy.deepcopy(self._original).to(device, dtype)
+
+    @cached_property
+    def _exact(self) -> nn.Module:
+        return self._original.double().to(self.device)
+
+    def inputs(self, shape: Shape) -> dict[str, Any]:
+        with torch.device(self.device):
+            return placed(self.case.inputs(shape, torch.float32), self.device, self.dtype)
+
+    def judged(self, call: Callable[..., Any], inputs: dict[str, Any], times: int = JUDGED_CALLS) -> Row:
+        """The results of some calls, as fields of a row."""
+        with torch.no_grad():
+            eager = self.model(**inputs)
+            exact = self._exact(**placed(inputs, self.device, torch.float64))
+            return verdict_fields([v for _ in range(times) for v in judge_all(call(**inputs), eager, exact)])
+
+
+def in_layout(value: Any, layout: torch.memory_format) -> Any:
+    """A model, or named inputs, with pictures in this layout."""
+    if isinstance(value, nn.Module):
+        return copy.deepcopy(value).to(memory_format=layout)
+    pictures = {k: t for k, t in value.items() if isinstance(t, Tensor) and t.dim() == 4}
+    return value | {k: t.to(memory_format=layout) for k, t in pictures.items()}
