@@ -21,7 +21,7 @@ from dlcb.benchmarks.case import DTYPES
 from dlcb.benchmarks.contenders import KINDS
 from dlcb.benchmarks.runner import Benchmark, Settings, exit_status, run, shown
 
-NAMES = ("memory", "overhead", "models")
+NAMES = ("memory", "overhead", "models", "compile")
 
 
 def load(name: str) -> Benchmark:
@@ -58,8 +58,11 @@ def _add_benchmark(command: argparse.ArgumentParser, benchmark: Benchmark) -> No
     command.add_argument("--quick", action="store_true", help="small sizes and few rounds: a dry run")
     command.add_argument("--contenders", type=names(tuple(KINDS)), default=[], help=",".join(benchmark.contenders))
     command.add_argument("--dtypes", type=names(tuple(DTYPES)), default=[], help=",".join(benchmark.dtypes))
-    programs = tuple(dict.fromkeys((*benchmark.programs, *benchmark.quick_programs)))
+    programs = benchmark.all_programs
     command.add_argument("--programs", "--models", type=names(programs), default=[], help=",".join(programs))
+    if benchmark.experiments:
+        experiments = benchmark.experiments
+        command.add_argument("--experiments", type=names(experiments), default=[], help=",".join(experiments))
     command.add_argument("--seconds", type=float, help="skip what is left after so long")
     command.add_argument("--seed", type=int, help="of the random inputs; one of its own each run where none is given")
 
@@ -73,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tuple(options.contenders),
         tuple(options.dtypes),
         tuple(options.programs),
+        tuple(getattr(options, "experiments", ())),
         options.seconds,
         random.SystemRandom().randrange(1 << 31) if options.seed is None else options.seed,
     )

@@ -28,7 +28,10 @@ Weights = Literal["live", "frozen"]
 
 COMMON = ("eager", "eager_graph", "tc", "tc_dynamic", "tc_best", "dlcb", "dlcb_dynamic")
 """`eager_graph` is eager in a CUDA graph, `tc` is torch.compile: for these sizes, for all sizes, and in its best mode
-(CUDA graphs, parameters folded). `dlcb` is DLCB for these sizes and for all."""
+(CUDA graphs, parameters folded). `dlcb` is DLCB for these sizes and for all. More: `tc_auto` lets torch.compile choose
+which sizes are free, `dlcb_jit` compiles at a call, without examples, `dlcb_hot` compiles sizes that come often."""
+HOT_AFTER = 300
+"""Calls of one size after which `dlcb_hot` has it compiled in another process."""
 ONE_SIZE = ("eager_graph", "tc", "tc_best", "dlcb")
 """Those that are built for the sizes of one call."""
 
@@ -59,29 +62,46 @@ def why_not(kind: str, device: torch.device) -> str | None:
     return "needs CUDA" if kind == "eager_graph" and device.type != "cuda" else None
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be built at these inputs. `graphs=False`: nothing has CUDA graphs of its own, for it runs in one of
+    the benchmark's. `fresh=False`: the caches of a build before are used; their context is the caller's."""
+
+    program: Program
+    inputs: Inputs
+    weights: Weights = "live"
+    graphs: bool = True
+    fresh: bool = True
+
+
 @contextmanager
-def build(
-    kind: str, program: Program, inputs: Inputs, *, weights: Weights = "live", graphs: bool = True
-) -> Generator[Built]:
-    """The contender, compiled at these inputs. `graphs=False`: none has CUDA graphs of its own, for it runs in one of
-    the benchmark's."""
-    _warm_up(kind, tensors_of(inputs)[0].device)
-    with _built(kind, program, inputs, weights, graphs) as built:
+def build(kind: str, request: Request) -> Generator[Built]:
+    _warm_up(kind, tensors_of(request.inputs)[0].device)
+    with _built(kind, request) as built:
         yield built
 
 
 @contextmanager
-def _built(kind: str, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Generator[Built]:
+def _built(kind: str, request: Request) -> Generator[Built]:
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        yield KINDS[kind](stack, program, inputs, weights, graphs)
+        if request.fresh:
+            stack.enter_context(fresh_caches())
+        yield KINDS[kind](stack, request)
+
+
+@contextmanager
+def fresh_caches() -> Generator[None]:
+    """Nothing that was compiled is known, in memory or on disk."""
+    with inductor.fresh(), _fresh_dlcb():
+        yield
 
 
 @cache
 def _warm_up(kind: str, device: torch.device) -> None:
     """It compiles something small, so that what a process does once is in no measurement."""
     program = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Softmax(-1)).eval().to(device)
-    with _built(kind, program, (torch.ones(3, 8, device=device),), "live", True):
+    with _built(kind, Request(program, (torch.ones(3, 8, device=device),))):
         pass
 
 
@@ -118,7 +138,7 @@ def copied(value: Any) -> Any:
 
 
 @contextmanager
-def fresh_dlcb() -> Generator[None]:
+def _fresh_dlcb() -> Generator[None]:
     """DLCB with an empty cache on disk."""
     name = "DLCB_CACHE_DIR"
     before = os.environ.get(name)
@@ -145,51 +165,77 @@ def _first(make: Callable[[], Program], inputs: Inputs) -> tuple[Program, float]
     return made[0], seconds
 
 
-Builder = Callable[[ExitStack, Program, Inputs, Weights, bool], Built]
+Builder = Callable[[ExitStack, Request], Built]
 
 
-def _eager(stack: ExitStack, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Built:
-    return Built(*_first(lambda: program, inputs))
+def _eager(stack: ExitStack, asked: Request) -> Built:
+    return Built(*_first(lambda: asked.program, asked.inputs))
 
 
-def _eager_graph(stack: ExitStack, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Built:
-    return Built(*_first(lambda: Recorded(program, inputs), inputs))
+def _eager_graph(stack: ExitStack, asked: Request) -> Built:
+    return Built(*_first(lambda: Recorded(asked.program, asked.inputs), asked.inputs))
 
 
 def _torch_compile(dynamic: bool | None) -> Builder:
-    def make(stack: ExitStack, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Built:
-        stack.enter_context(inductor.fresh())
-        return Built(*_first(lambda: torch.compile(program, dynamic=dynamic), inputs), how=f"dynamic={dynamic}")
+    def make(stack: ExitStack, asked: Request) -> Built:
+        torch.compiler.reset()
+        compiled = _first(lambda: torch.compile(asked.program, dynamic=dynamic), asked.inputs)
+        return Built(*compiled, how=f"dynamic={dynamic}")
 
     return make
 
 
-def _torch_compile_best(stack: ExitStack, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Built:
-    mode = "reduce-overhead" if graphs else "max-autotune-no-cudagraphs"
-    stack.enter_context(inductor.fresh())
+def _torch_compile_best(stack: ExitStack, asked: Request) -> Built:
+    mode = "reduce-overhead" if asked.graphs else "max-autotune-no-cudagraphs"
+    torch.compiler.reset()
     stack.enter_context(inductor.freezing())
-    compiled = _first(lambda: torch.compile(program, dynamic=False, mode=mode), inputs)
+    compiled = _first(lambda: torch.compile(asked.program, dynamic=False, mode=mode), asked.inputs)
     return Built(*compiled, how=f"{mode}, freezing")
 
 
 def _dlcb(dynamic: Literal["auto", False]) -> Builder:
-    def make(stack: ExitStack, program: Program, inputs: Inputs, weights: Weights, graphs: bool) -> Built:
-        stack.enter_context(fresh_dlcb())
+    def make(stack: ExitStack, asked: Request) -> Built:
         model, seconds = _first(
-            lambda: dlcb.compile(program, inputs, dynamic=dynamic, weights=weights, graphs=graphs), inputs
+            lambda: dlcb.compile(
+                asked.program, asked.inputs, dynamic=dynamic, weights=asked.weights, graphs=asked.graphs
+            ),
+            asked.inputs,
         )
         assert isinstance(model, dlcb.CompiledModel)
-        return Built(model, seconds, f"dynamic={dynamic}, weights={weights}", model.seconds)
+        return Built(model, seconds, f"dynamic={dynamic}, weights={asked.weights}", model.seconds)
 
     return make
+
+
+def _dlcb_jit(stack: ExitStack, asked: Request) -> Built:
+    made = _first(lambda: dlcb.compile(asked.program, weights=asked.weights, graphs=asked.graphs), asked.inputs)
+    return Built(*made, how=f"no examples, weights={asked.weights}")
+
+
+def _dlcb_hot(stack: ExitStack, asked: Request) -> Built:
+    made = _first(
+        lambda: dlcb.compile(
+            asked.program,
+            asked.inputs,
+            weights=asked.weights,
+            graphs=asked.graphs,
+            hot_shapes="on",
+            hot_after=HOT_AFTER,
+        ),
+        asked.inputs,
+    )
+    return Built(*made, how=f"hot shapes after {HOT_AFTER} calls, weights={asked.weights}")
 
 
 KINDS: dict[str, Builder] = {
     "eager": _eager,
     "eager_graph": _eager_graph,
     "tc": _torch_compile(False),
+    "tc_auto": _torch_compile(None),
     "tc_dynamic": _torch_compile(True),
     "tc_best": _torch_compile_best,
     "dlcb": _dlcb(False),
     "dlcb_dynamic": _dlcb("auto"),
+    "dlcb_jit": _dlcb_jit,
+    "dlcb_hot": _dlcb_hot,
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory overhead models tiers sanitize kinds (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory overhead models compile stages sanitize kinds (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests calls shapes live memory overhead models tiers sanitize kinds}
+parts=${*:-tests calls shapes live memory overhead models compile stages sanitize kinds}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
@@ -26,13 +26,18 @@ live() { timeout 120 python3 -P -m dlcb.benchmarks.gpu --out "$out/live.json" --
 
 # DLCB beside eager and torch.compile. BUDGET: seconds after which what is left is skipped; OPTIONS: of the benchmark.
 benchmark() {
-  timeout 590 python3 -P -m dlcb.benchmarks "$1" --json "$out/$1.json" --seconds "${BUDGET:-480}" ${OPTIONS:-}
+  # shellcheck disable=SC2086
+  timeout 590 python3 -P -m dlcb.benchmarks "$1" --json "$out/${2:-$1}.json" --seconds "${BUDGET:-480}" ${OPTIONS:-} "${@:3}"
 }
 memory() { benchmark memory; }
 overhead() { benchmark overhead; }
 models() { benchmark models; }
-
-tiers() { timeout 400 python3 -P -m dlcb.benchmarks.tiers --out "$out/tiers.json"; }
+compile() { benchmark compile; }
+# Seconds of DLCB's stages, for the models of `models`.
+stages() {
+  benchmark compile stages --experiments stages --contenders dlcb,dlcb_dynamic --models \
+    resnet18,resnet50,mobilenet_v3_large,efficientnet_b0,densenet121,convnext_tiny,vit_b_16,swin_t,regnet_y_400mf,squeezenet1_1
+}
 
 # One program for each kind of generated kernel, under each of the sanitizer's tools.
 kinds() {

@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from dlcb.benchmarks.accuracy import judge_all, tensors_of
 from dlcb.benchmarks.case import DTYPES, placed
-from dlcb.benchmarks.contenders import ONE_SIZE, Built, build
-from dlcb.benchmarks.report import Row, verdict_fields
+from dlcb.benchmarks.contenders import ONE_SIZE, Built, Request, build
+from dlcb.benchmarks.report import Row, Table, verdict_fields
 from dlcb.benchmarks.runner import Benchmark, Case, Settings
 from dlcb.benchmarks.timing import clock_of, replayed_ms
 
@@ -180,11 +180,11 @@ def _effort(settings: Settings) -> tuple[int, int]:
 def measure(settings: Settings, dtype: str, copies: Copies, subject: Subject, contender: str) -> Iterator[Row]:
     if contender in ONE_SIZE:
         for size in _sizes(settings):
-            with build(contender, subject.run, subject.sets(size)[0], graphs=False) as built:
+            with build(contender, Request(subject.run, subject.sets(size)[0], graphs=False)) as built:
                 yield timed(settings, built, DTYPES[dtype], copies, subject, size)
     else:
         example = subject.inputs(QUICK_EXAMPLE if settings.quick else EXAMPLE)
-        with build(contender, subject.run, example, graphs=False) as built:
+        with build(contender, Request(subject.run, example, graphs=False)) as built:
             for size in _sizes(settings):
                 yield timed(settings, built, DTYPES[dtype], copies, subject, size)
 
@@ -229,9 +229,13 @@ def cases(settings: Settings) -> Iterator[Case]:
 BENCHMARK = Benchmark(
     "memory",
     "programs bound by memory: bytes a second beside a device copy",
-    unit="fraction of a device copy's bytes a second",
-    value="fraction",
-    index=("program", "dtype", "size"),
+    units={
+        "fraction": "of a device copy's bytes a second",
+        "gb_s": "GB/s of useful bytes",
+        "ms": "milliseconds of the device",
+        "first_s": "seconds",
+    },
+    tables=(Table("fraction", ("program", "dtype", "size")),),
     programs=tuple(PROGRAMS),
     dtypes=("f16", "bf16", "f32"),
     contenders=("eager", "tc", "tc_dynamic", "tc_best", "dlcb", "dlcb_dynamic"),

@@ -10,46 +10,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import torch
 
 from dlcb.benchmarks.case import DTYPES, Shape
-from dlcb.benchmarks.contenders import ONE_SIZE, Built, Weights, build
-from dlcb.benchmarks.networks import VISION, Network, case_of, in_layout
-from dlcb.benchmarks.report import Row
+from dlcb.benchmarks.contenders import ONE_SIZE, Built, Request, Weights, build
+from dlcb.benchmarks.networks import VISION, Network, case_of, fastest, in_layout, layouts
+from dlcb.benchmarks.report import Row, Table
 from dlcb.benchmarks.runner import Benchmark, Case, Settings
 from dlcb.benchmarks.timing import seconds_to_host, wall_ms
 
 BATCHES, QUICK_BATCHES = (1, 16), (1, 3)
 SETS = 4
-LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
 def measure(settings: Settings, network: Network, contender: str) -> Iterator[Row]:
-    if contender == "tc_best":
-        for batch in _batches(settings):
-            yield best_layout(settings, network, batch)
-        return
     modes: tuple[Weights, ...] = ("frozen", "live") if contender.startswith("dlcb") else ("live",)
     for weights in modes:
         about = {"weights": weights} if contender.startswith("dlcb") else {}
-        for batches in [(b,) for b in _batches(settings)] if contender in ONE_SIZE else [_batches(settings)]:
-            example = network.inputs(shape_of(network, batches[0]) if contender in ONE_SIZE else network.case.example)
-            with build(contender, network.model, example, weights=weights) as built:
-                for batch in batches:
+        if contender in ONE_SIZE:
+            for batch in _batches(settings):
+                wanted = layouts(contender, network.inputs(shape_of(network, batch)))
+                made = partial(built_for, settings, network, contender, batch, weights)
+                yield about | fastest({name: made(layout) for name, layout in wanted.items()})
+        else:
+            with build(contender, Request(network.model, network.inputs(network.case.example), weights)) as built:
+                for batch in _batches(settings):
                     yield about | timed(settings, network, built, batch)
 
 
-def best_layout(settings: Settings, network: Network, batch: int) -> Row:
-    rows: dict[str, Row] = {}
-    for name, layout in LAYOUTS.items():
-        inputs = in_layout(network.inputs(shape_of(network, batch)), layout)
-        with build("tc_best", in_layout(network.model, layout), inputs) as built:
-            rows[name] = timed(settings, network, built, batch, layout)
-    best = min(rows, key=lambda name: rows[name]["ms"])
-    others = {f"{name}_ms": row["ms"] for name, row in rows.items() if name != best}
-    return {"layout": best, **rows[best], **others}
+def built_for(
+    settings: Settings,
+    network: Network,
+    contender: str,
+    batch: int,
+    weights: Weights,
+    layout: torch.memory_format,
+) -> Row:
+    """The row of one batch, built for it alone."""
+    inputs = in_layout(network.inputs(shape_of(network, batch)), layout)
+    with build(contender, Request(in_layout(network.model, layout), inputs, weights)) as built:
+        return timed(settings, network, built, batch, layout)
 
 
 def timed(
@@ -59,9 +60,8 @@ def timed(
     batch: int,
     layout: torch.memory_format = torch.contiguous_format,
 ) -> Row:
-    sets: list[dict[str, Any]] = [
-        in_layout(network.inputs(shape_of(network, batch)), layout) for _ in range(2 if settings.quick else SETS)
-    ]
+    count = 2 if settings.quick else SETS
+    sets = [in_layout(network.inputs(shape_of(network, batch)), layout) for _ in range(count)]
     _, size_s = seconds_to_host(built.bind(sets[0]))
     judged = network.judged(built.call, sets[-1])
     rounds, calls = (2, 2) if settings.quick else (15, 10)
@@ -92,9 +92,8 @@ def cases(settings: Settings) -> Iterator[Case]:
 BENCHMARK = Benchmark(
     "models",
     "models of torchvision: throughput, cold compile seconds",
-    unit="pictures a second",
-    value="throughput",
-    index=("program", "dtype", "batch"),
+    units={"throughput": "pictures a second", "ms": "milliseconds a call", "first_s": "seconds", "size_s": "seconds"},
+    tables=tuple(Table(value, ("program", "dtype", "batch")) for value in ("throughput", "first_s")),
     programs=VISION,
     quick_programs=("resnet18",),
     dtypes=("f16", "f32"),

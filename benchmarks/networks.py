@@ -56,9 +56,30 @@ class Network:
             return verdict_fields([v for _ in range(times) for v in judge_all(call(**inputs), eager, exact)])
 
 
+LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
+
+
+def layouts(contender: str, inputs: dict[str, Any]) -> dict[str, torch.memory_format]:
+    """How pictures lie: as they come, and for the best mode of torch.compile channels-last too."""
+    both = contender == "tc_best" and any(_is_picture(value) for value in inputs.values())
+    return {name: layout for name, layout in LAYOUTS.items() if both or name == "contiguous"}
+
+
 def in_layout(value: Any, layout: torch.memory_format) -> Any:
     """A model, or named inputs, with pictures in this layout."""
+    if layout is torch.contiguous_format:
+        return value
     if isinstance(value, nn.Module):
         return copy.deepcopy(value).to(memory_format=layout)
-    pictures = {k: t for k, t in value.items() if isinstance(t, Tensor) and t.dim() == 4}
-    return value | {k: t.to(memory_format=layout) for k, t in pictures.items()}
+    return {k: v.to(memory_format=layout) if _is_picture(v) else v for k, v in value.items()}
+
+
+def _is_picture(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dim() == 4
+
+
+def fastest(rows: dict[str, Row]) -> Row:
+    """The row of the layout with the least `ms`, which it names, and the milliseconds of the other."""
+    best = min(rows, key=lambda name: rows[name]["ms"])
+    others = {f"{name}_ms": row["ms"] for name, row in rows.items() if name != best}
+    return rows[best] | ({"layout": best, **others} if others else {})

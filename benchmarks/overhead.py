@@ -20,8 +20,8 @@ from torch import Tensor
 from dlcb.benchmarks.accuracy import judge_all
 from dlcb.benchmarks.case import DTYPES, placed
 from dlcb.benchmarks.check_overhead import line
-from dlcb.benchmarks.contenders import ONE_SIZE, Built, bound, build
-from dlcb.benchmarks.report import Row, verdict_fields
+from dlcb.benchmarks.contenders import ONE_SIZE, Built, Request, bound, build
+from dlcb.benchmarks.report import Row, Table, verdict_fields
 from dlcb.benchmarks.runner import Benchmark, Case, Settings
 from dlcb.benchmarks.timing import Spread, host_us
 
@@ -87,12 +87,12 @@ class Subject:
 
 
 def measure(subject: Subject, contender: str) -> Iterator[Row]:
-    with build(contender, subject.run, subject.inputs(ROWS)) as built:
+    with build(contender, Request(subject.run, subject.inputs(ROWS))) as built:
         yield _seen(subject, contender, "seen", built)
         if contender not in ONE_SIZE:
             yield _new(subject, contender, built)
     if contender.startswith("dlcb"):
-        with build(contender, subject.run, subject.inputs(ROWS), graphs=False) as built:
+        with build(contender, Request(subject.run, subject.inputs(ROWS), graphs=False)) as built:
             yield _seen(subject, contender, "launch", built)
 
 
@@ -134,9 +134,13 @@ def cases(settings: Settings) -> Iterator[Case]:
 BENCHMARK = Benchmark(
     "overhead",
     "what a call costs the host, by the number of kernels",
-    unit="microseconds a call",
-    value="us",
-    index=("program", "dtype", "mode"),
+    units={
+        "us": "microseconds of the host a call",
+        "us_per_kernel": "microseconds of the host a kernel",
+        "us_per_launch": "microseconds of the host for each further kernel",
+        "first_s": "seconds",
+    },
+    tables=(Table("us", ("program", "dtype", "mode")), Table("us_per_launch", ("program", "dtype", "mode"))),
     programs=tuple(f"chain-{kernels}" for kernels in KERNELS),
     quick_programs=tuple(f"chain-{kernels}" for kernels in QUICK_KERNELS),
     dtypes=("f32",),

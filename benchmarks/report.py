@@ -9,7 +9,8 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,15 @@ SCHEMA = {
     "date": str,
     "machine": dict,
     "options": dict,
-    "unit": str,
+    "units": dict,
     "seconds": float,
     "finished": bool,
     "skipped": list,
     "rows": list,
 }
-"""The fields of a file of results. A row has `contender` and `ok`; one that is not ok has `failed`, the error, or
-`reason`, what is wrong with its results. An entry of `skipped` says in `reason` why it was not measured."""
+"""The fields of a file of results. `units` are those of fields of rows; `ms_p10` and `ms_p90` have that of `ms`. A row
+has `contender` and `ok`; one that is not ok has `failed`, the error, or `reason`, what is wrong with its results. An
+entry of `skipped` says in `reason` why it was not measured."""
 
 
 def today() -> str:
@@ -63,7 +65,9 @@ def versions() -> dict[str, str]:
 class Report:
     """A file of results. It is written anew, in one step, with every row."""
 
-    def __init__(self, path: Path, benchmark: str, unit: str, device: torch.device, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, benchmark: str, units: Mapping[str, str], device: torch.device, options: Mapping[str, Any]
+    ) -> None:
         self.path = path
         self.rows: list[Row] = []
         self.skipped: list[Row] = []
@@ -74,7 +78,7 @@ class Report:
             "date": datetime.datetime.now().isoformat(timespec="seconds"),
             "machine": machine(device) | versions(),
             "options": dict(options),
-            "unit": unit,
+            "units": dict(units),
         }
         self.write()
 
@@ -134,9 +138,22 @@ def column(row: Row) -> str:
     return " ".join(row[name] for name in ("contender", "weights") if name in row)
 
 
-def table(rows: Sequence[Row], index: Sequence[str], value: str) -> Iterable[str]:
-    """Lines of a table: a row for each combination of the index, a column for each contender, the value in it."""
-    shown = [row for row in rows if value in row or not row["ok"]]
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A line for each combination of the fields of `index`, a column for each contender, the field `value` in it; of
+    the rows of one experiment, where a benchmark has several."""
+
+    value: str
+    index: tuple[str, ...]
+    experiment: str | None = None
+
+
+def table(rows: Sequence[Row], wanted: Table) -> Iterator[str]:
+    """Lines of text; none where there are no such rows."""
+    index, value = wanted.index, wanted.value
+    shown = [row for row in rows if row.get("experiment") == wanted.experiment and (value in row or not row["ok"])]
+    if not shown:
+        return
     columns = list(dict.fromkeys(map(column, shown)))
     cells: dict[tuple[str, ...], dict[str, str]] = {}
     for row in shown:
@@ -151,4 +168,5 @@ def table(rows: Sequence[Row], index: Sequence[str], value: str) -> Iterable[str
 def _cell(row: Row, value: str) -> str:
     if value not in row:
         return "failed" if "failed" in row else "WRONG"
-    return f"{row[value]:.4g}" + ("" if row["ok"] else " WRONG")
+    found = row[value]
+    return ("never" if found is None else f"{found:.4g}") + ("" if row["ok"] else " WRONG")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,18 +14,20 @@ from typing import Any
 import torch
 
 from dlcb.benchmarks.contenders import COMMON, why_not
-from dlcb.benchmarks.report import Report, Row, table
+from dlcb.benchmarks.report import Report, Row, Table, table
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is asked for. Empty `contenders`, `dtypes` and `programs`: those of the benchmark."""
+    """What a run is asked for. What is empty of `contenders`, `dtypes`, `programs` and `experiments` is the
+    benchmark's."""
 
     json: Path
     quick: bool = False
     contenders: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
     seconds: float | None = None
     seed: int = 0
     device: torch.device = field(
@@ -50,19 +53,23 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """`programs`, `dtypes` and `contenders` are those of a run that names none; `quick_programs`, where there are any,
-    are those of a quick one. The table at the end has a row for each combination of `index`, with the field `value` of
-    each contender."""
+    are those of a quick one; `more_programs` are measured where they are named. `units` are those of fields of rows."""
 
     name: str
     about: str
-    unit: str
-    value: str
-    index: tuple[str, ...]
+    units: Mapping[str, str]
+    tables: tuple[Table, ...]
     programs: tuple[str, ...]
     dtypes: tuple[str, ...]
     cases: Callable[[Settings], Iterable[Case]]
     contenders: tuple[str, ...] = COMMON
     quick_programs: tuple[str, ...] = ()
+    more_programs: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+
+    @property
+    def all_programs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.programs, *self.quick_programs, *self.more_programs)))
 
     def complete(self, settings: Settings) -> Settings:
         """The settings with what they leave open."""
@@ -73,6 +80,7 @@ class Benchmark:
             tuple(c for c in settings.contenders or self.contenders if c in self.contenders),
             settings.dtypes or self.dtypes,
             settings.programs or programs,
+            settings.experiments or self.experiments,
             settings.seconds,
             settings.seed,
             settings.device,
@@ -84,7 +92,7 @@ def run(benchmark: Benchmark, settings: Settings) -> Report:
     asked, settings = settings.contenders, benchmark.complete(settings)
     torch.manual_seed(settings.seed)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    report = Report(settings.json, benchmark.name, benchmark.unit, settings.device, settings.options())
+    report = Report(settings.json, benchmark.name, benchmark.units, settings.device, settings.options())
     for contender in asked:
         if contender not in benchmark.contenders:
             report.skip({"contender": contender}, f"not part of {benchmark.name}")
@@ -143,14 +151,23 @@ def _progress(text: str) -> None:
 
 
 def shown(benchmark: Benchmark, report: Report) -> Iterator[str]:
-    """The table, then what went wrong."""
-    yield f"{benchmark.name}, {benchmark.unit}"
-    yield from table(report.rows, benchmark.index, benchmark.value)
+    """The tables, then what went wrong and what was left out."""
+    for wanted in benchmark.tables:
+        lines = list(table(report.rows, wanted))
+        if lines:
+            title = " ".join(filter(None, (benchmark.name, wanted.experiment)))
+            yield from (f"{title}: {benchmark.units[wanted.value]}", *lines, "")
     for row in report.rows:
         if not row["ok"]:
-            key = " ".join(str(row[name]) for name in (*benchmark.index, "contender") if name in row)
-            yield f"{key}: {row.get('failed') or row.get('reason')}"
+            yield f"{_named(row)}: {row.get('failed') or row.get('reason')}"
+    for reason, count in Counter(entry["reason"] for entry in report.skipped).items():
+        yield f"{count} skipped: {reason}"
     yield f"{len(report.rows)} rows, {len(report.skipped)} skipped, {report.seconds:.0f} s"
+
+
+def _named(row: Row) -> str:
+    """What was measured: the texts of the row."""
+    return " ".join(str(v) for k, v in row.items() if isinstance(v, str) and k not in ("failed", "reason", "how"))
 
 
 def exit_status(report: Report) -> int:
