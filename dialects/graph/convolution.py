@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from dlcb.dialects.graph.base import Coords, ElementBuilder, Guard, ShapeScope, Sizes
 from dlcb.dialects.graph.contract import Contract
 from dlcb.dialects.graph.window import ints, window_reach, window_size
-from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mod, mul, sub
+from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, le, mod, mul, sub
 from dlcb.dialects.types import compute_type
 
 
@@ -50,7 +50,7 @@ class Convolution(Contract):
             (size,) = scope.of(self.bias)
             if size is not out:
                 scope.require("eq", size, out, f"{self.title}: size of the bias")
-        return ((x[0], out, *self._spatial(x[2:], w[2:], scope)),)
+        return ((x[0], out, *self._spatial(x[0], x[2:], w[2:], scope)),)
 
     def library_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -65,18 +65,22 @@ class Convolution(Contract):
                 options["output_padding"] = list(ints(self.output_padding))
         return options
 
-    def _spatial(self, x: tuple[Expr, ...], w: tuple[Expr, ...], scope: ShapeScope) -> list[Expr]:
+    def _spatial(self, batch: Expr, x: tuple[Expr, ...], w: tuple[Expr, ...], scope: ShapeScope) -> list[Expr]:
+        """Of an input without elements, at most the batch is 0, as torch has it."""
         sizes: list[Expr] = []
         extra = ints(self.output_padding) if self.output_padding is not None else (0,) * len(x)
         axes = zip(x, w, ints(self.stride), ints(self.padding), ints(self.dilation), extra, strict=True)
         for size, k, s, p, d, e in axes:
+            reach = window_reach(k, d)
             if self.transposed is None:
                 sizes.append(window_size(size, k, s, p, d, False))
-                lhs, rhs = window_reach(k, d), add(size, 2 * p)
+                lhs, rhs, fits_nothing = reach, add(size, 2 * p), le(reach, 2 * p)
             else:
-                sizes.append(add(mul(sub(size, 1), s), window_reach(k, d), e - 2 * p))
-                lhs, rhs = const(1), sizes[-1]
+                sizes.append(add(mul(sub(size, 1), s), reach, e - 2 * p))
+                lhs, rhs, fits_nothing = const(1), sizes[-1], le(1, add(reach, e - 2 * p - s))
             scope.require("le", lhs, rhs, f"{self.title}: the kernel is larger than the input")
+            if fits_nothing.value != 0:
+                scope.require("any_of", eq(batch, 0), le(1, size), f"{self.title}: an input without elements")
         return sizes
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:

@@ -15,6 +15,7 @@ from dlcb.dialects.shape.expr import Expr, as_expr, broadcast, const
 from dlcb.dialects.types import i1, i64, ui8
 from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.creation import iota
+from dlcb.frontend.aten.spans import settled
 from dlcb.frontend.aten.table import Table
 
 TABLE = Table()
@@ -27,6 +28,7 @@ def rank_of(value: SSAValue) -> int:
 
 UNCHECKED: Properties = {"unchecked": UnitAttr()}
 """Of indices that are in range by construction."""
+_SETTLED: Properties = {**UNCHECKED, "nonnegative": UnitAttr()}
 
 
 def checks(i: Builder, error: str = "IndexError", nonnegative: bool = False) -> Properties:
@@ -37,16 +39,33 @@ def checks(i: Builder, error: str = "IndexError", nonnegative: bool = False) -> 
     return properties | ({"nonnegative": UnitAttr()} if nonnegative else {})
 
 
+def _demands(
+    i: Builder, indices: SSAValue, axis: int, extent: Expr, demands: Properties, sizes: Sequence[Expr]
+) -> Properties:
+    """What is left to demand where sizes may tell that the indices are in range; `sizes`: one of 0 means that none is
+    used."""
+    return demands if demands is UNCHECKED or not settled(i, indices, axis, extent, sizes) else _SETTLED
+
+
 def take(i: Builder, data: SSAValue, indices: SSAValue, axis: int, demands: Properties) -> SSAValue:
+    sizes = i.sizes(data)
+    used = (*sizes[:axis], *sizes[axis + 1 :], *i.sizes(indices))
+    demands = _demands(i, indices, axis, sizes[axis], demands, used)
     return i.make(TakeOp, [data, indices], i.like(data), axis=IntAttr(axis), **demands)
 
 
 def gather_at(i: Builder, data: SSAValue, axis: int, indices: SSAValue, demands: Properties) -> SSAValue:
+    demands = _demands(i, indices, axis, i.sizes(data)[axis], demands, i.sizes(indices))
     return i.make(GatherOp, [data, indices], i.like(data), axis=IntAttr(axis), **demands)
 
 
-def bounded(i: Builder, index: SSAValue, axis: int, size: Expr, demands: Properties) -> SSAValue:
-    """The index as a number in [0, size), the size of dim `axis`."""
+def bounded(
+    i: Builder, index: SSAValue, axis: int, size: Expr, demands: Properties, sizes: Sequence[Expr] = ()
+) -> SSAValue:
+    """The index as a number in [0, size), the size of dim `axis`. Where one of its own sizes is 0, or of `sizes`, it is
+    not used."""
+    if settled(i, index, axis, size, (*i.sizes(index), *sizes)):
+        return index
     return i.make(BoundedOp, [index], i64, axis=IntAttr(axis), extent=i.dims_attr((size,)), **demands)
 
 
@@ -116,8 +135,10 @@ class _Place:
 def _linear(i: Builder, indices: Sequence[SSAValue], axes: Sequence[int], sizes: Sequence[Expr]) -> SSAValue:
     """One index into dims laid together. Each index may count from its dim's end."""
     total: SSAValue | None = None
+    used = [size for axis, size in enumerate(sizes) if axis not in axes]
+    used += [size for index in indices for size in i.sizes(index)]
     for index, axis in zip(indices, axes, strict=True):
-        at = bounded(i, index, axis, sizes[axis], checks(i))
+        at = bounded(i, index, axis, sizes[axis], checks(i), used)
         total = at if total is None else i.call("add", i.call("mul", total, sizes[axis], element=i64), at, element=i64)
     assert total is not None
     return total
@@ -145,6 +166,7 @@ def index_put(
 
 
 def put(i: Builder, base: SSAValue, indices: SSAValue, src: SSAValue, axis: int, demands: Properties) -> SSAValue:
+    demands = _demands(i, indices, axis, i.sizes(base)[axis], demands, i.sizes(src))
     return i.make(PutOp, [base, indices, src], i.like(base), axis=IntAttr(axis), **demands)
 
 
@@ -173,8 +195,9 @@ def scatter(
     else:
         number = i.cast(src, i.like(self)) if isinstance(src, SSAValue) else i.number(src, i.like(self))
         src = i.expand(number, sizes)
-    demands = checks(i, "RuntimeError", nonnegative=True)
-    return i.make(ScatterOp, [self, index, src], i.like(self), axis=IntAttr(i.axis(dim, rank_of(self))), **demands)
+    axis = i.axis(dim, rank_of(self))
+    demands = _demands(i, index, axis, i.sizes(self)[axis], checks(i, "RuntimeError", nonnegative=True), sizes)
+    return i.make(ScatterOp, [self, index, src], i.like(self), axis=IntAttr(axis), **demands)
 
 
 def _as_row(i: Builder, value: Any) -> Any:

@@ -34,12 +34,14 @@ def view(i: Builder, self: SSAValue, *sizes: Any, size: Any = None, shape: Any =
 
 
 def _completed(i: Builder, have: Sequence[Expr], wanted: Sequence[ExprLike]) -> list[Expr]:
-    """Sizes in which -1 stands for what is left."""
+    """Sizes in which -1 stands for what is left. Eager refuses it beside a size of 0."""
     sizes = [as_expr(s) for s in wanted]
     unknown = [at for at, s in enumerate(sizes) if s.value == -1]
     if unknown:
-        known = product([s for at, s in enumerate(sizes) if at not in unknown])
-        sizes[unknown[0]] = floordiv(product(have), known)
+        known = [s for at, s in enumerate(sizes) if at not in unknown]
+        for size in known:
+            i.require("le", 1, size, "-1 beside a size of 0 can be any size")
+        sizes[unknown[0]] = floordiv(product(have), product(known))
     return sizes
 
 

@@ -75,6 +75,9 @@ class Facts:
         if require.text.startswith((LAYOUT, STRIDES)):
             self.builder.check(require.condition, _plain(require.text.removeprefix(STRIDES)), [])
             return
+        if require.kind == "any_of":
+            self._check_any(require)
+            return
         lhs, rhs = self.describe(require.lhs), self.describe(require.rhs, 1)
         if require.lhs.is_const:
             text = _TEXTS_FROM_LITERALS.get(require.kind, "{lhs} but {rhs}")
@@ -83,13 +86,20 @@ class Facts:
         text = text.format(lhs=lhs, rhs=rhs)
         self.builder.check(require.condition, f"{text}{_because(require.text)}", [require.lhs, require.rhs])
 
+    def _check_any(self, require: Require) -> None:
+        """All that would do, and what the sizes are."""
+        values = [self.system.value(alternative) for alternative in require.alternatives]
+        symbols = list(dict.fromkeys(name for value in values for name in sorted(value.free)))
+        given = ", ".join(self.describe(sym(name), number) for number, name in enumerate(symbols))
+        text = f"{given} but needed is {' or '.join(map(self._shown, values))}{_because(require.text)}"
+        self.builder.check(require.condition, text, list(map(sym, symbols)))
+
     def describe(self, expr: Expr, number: int = 0) -> str:
         """An expression as a user knows it, with its value as the text's value of that number."""
-        if expr.is_const:
-            return f"{{{number}}}"
-        value = self.system.value(expr)
-        shown = _NAME.sub(lambda m: str(self.system.symbols.get(m[0], m[0])), str(value))
-        return f"{shown} is {{{number}}}"
+        return f"{{{number}}}" if expr.is_const else f"{self._shown(self.system.value(expr))} is {{{number}}}"
+
+    def _shown(self, value: Expr) -> str:
+        return _NAME.sub(lambda m: str(self.system.symbols.get(m[0], m[0])), str(value))
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*")

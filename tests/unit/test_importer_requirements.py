@@ -10,7 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dlcb.dialects.graph.base import GraphOp
 from dlcb.errors import UserError
+from dlcb.tests.graphs import main_of
 from dlcb.tests.unit.test_importer_ops import agrees, evaluated
 
 aten = torch.ops.aten
@@ -60,6 +62,51 @@ CASES: dict[str, tuple[Callable[..., Any], list[Shapes], list[Shapes]]] = {
         F.conv2d,
         of(((2, 3, 5, 6), (4, 3, 2, 3)), ((0, 3, 5, 6), (4, 3, 2, 3))),
         of(((2, 3, 5, 6), (0, 3, 2, 3))),
+    ),
+    "conv1d with padding for a whole kernel": (
+        lambda x, w: F.conv1d(x, w, padding=3),
+        of(((2, 3, 1), (4, 3, 4)), ((0, 3, 0), (4, 3, 4))),
+        of(((2, 3, 0), (4, 3, 4))),
+    ),
+    "conv_transpose2d": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2),
+        of(((2, 3, 2, 5), (3, 4, 4, 4)), ((0, 3, 0, 5), (3, 4, 4, 4))),
+        of(((2, 3, 0, 5), (3, 4, 4, 4)), ((2, 3, 2, 0), (3, 4, 4, 4))),
+    ),
+    "view by -1": (
+        lambda x: x.view(x.shape[0], -1, 2, x.shape[2]),
+        of((3, 4, 5), (3, 2, 1), (3, 0, 5)),
+        of((0, 4, 5), (3, 4, 0), (3, 3, 5)),
+    ),
+    "unflatten by -1": (
+        lambda x: x.unflatten(0, (x.shape[1], -1)),
+        of((6, 3), (0, 3)),
+        of((6, 0), (0, 0), (5, 3)),
+    ),
+    "index by a range": (
+        lambda x, y: x[torch.arange(y.shape[0])],
+        of(((5, 3), (4,)), ((5, 3), (5,)), ((4, 0), (7,)), ((0, 3), (0,))),
+        of(((4, 3), (5,)), ((0, 3), (1,))),
+    ),
+    "index by ranges together": (
+        lambda x, y: x[torch.arange(y.shape[0])[:, None], torch.arange(1, y.shape[1])],
+        of(((5, 6), (4, 6)), ((2, 1), (2, 1)), ((1, 2), (3, 1)), ((3, 0), (0, 5))),
+        of(((3, 6), (4, 6)), ((4, 5), (4, 6)), ((0, 6), (4, 6))),
+    ),
+    "embedding at positions": (
+        lambda x, y, w: F.embedding((torch.arange(x.shape[1]) + y.shape[0]).expand(x.shape[0], -1), w),
+        of(((2, 3), (4,), (7, 5)), ((0, 3), (5,), (7, 5))),
+        of(((2, 3), (5,), (7, 5)), ((1, 8), (0,), (7, 5))),
+    ),
+    "index_copy to a range": (
+        lambda x, y: x.index_copy(1, torch.arange(0, 2 * y.shape[1], 2), y),
+        of(((2, 5), (2, 3)), ((0, 1), (0, 1))),
+        of(((2, 4), (2, 3))),
+    ),
+    "gather from the end": (
+        lambda x, y: x.gather(0, torch.arange(y.shape[0] - 1, -1, -1)),
+        of(((4,), (4,)), ((4,), (3,)), ((0,), (0,))),
+        of(((4,), (5,))),
     ),
     "slice_scatter": (
         lambda x, y: torch.slice_scatter(x, y, 1, 1),
@@ -117,10 +164,26 @@ def test_what_eager_takes_is_taken_and_what_it_refuses_is_refused(name: str) -> 
     program, taken, refused = CASES[name]
     imported = agrees(program, *map(tensors, taken), rtol=1e-4)
     for shapes in refused:
-        with pytest.raises((RuntimeError, ValueError)):
+        with pytest.raises((RuntimeError, ValueError, IndexError)):
             program(*tensors(shapes))
         with pytest.raises(UserError, match=r"expected \d|test_importer_\w+\.py:\d+"):
             evaluated(imported, tensors(shapes))
+
+
+INDICES: dict[str, tuple[Callable[..., Any], bool]] = {
+    "a range": (lambda x: x[torch.arange(x.shape[0] - 1)], False),
+    "a range from the end": (lambda x: x[torch.arange(-3, x.shape[0])], True),
+    "a range of other integers": (lambda x: x[torch.arange(3, dtype=torch.int32)], True),
+    "a product": (lambda x: x[torch.arange(3) * 2], True),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_what_sizes_tell_of_indices_is_not_asked_of_elements(name: str) -> None:
+    program, is_checked = INDICES[name]
+    imported = agrees(program, tensors(((6, 2),)))
+    failures = [op.failure() for op in main_of(imported.module).walk() if isinstance(op, GraphOp)]
+    assert any(failures) == is_checked
 
 
 def test_an_image_without_elements_that_eager_returns_as_it_is_is_refused() -> None:
