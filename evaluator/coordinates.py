@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlcb.dialects.shape.expr import FUNCTIONS, Expr, post_order
+from dlcb.dialects.shape.integers import isqrt
 from dlcb.errors import InternalError
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -23,7 +24,11 @@ def _divide(function: Callable[[Any, Any], Indices]) -> Callable[[Any, Any], Ind
 
 
 def _scaled(x: Indices, num: Indices, den: Indices) -> Indices:
-    return x * num // den
+    return np.floor(x * np.true_divide(num, den)).astype(np.int64)
+
+
+def _isqrt(x: Indices) -> Indices:
+    return np.vectorize(isqrt, otypes=[np.int64])(x)
 
 
 def _broadcast(a: Indices, b: Indices) -> Indices:
@@ -43,6 +48,7 @@ ARRAY_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceildiv": _divide(lambda a, b: -np.floor_divide(-a, b)),
     "mod": _divide(np.remainder),
     "scaled": _scaled,
+    "isqrt": _isqrt,
     "minimum": lambda *args: reduce(np.minimum, args),
     "maximum": lambda *args: reduce(np.maximum, args),
     "broadcast": _broadcast,

@@ -38,8 +38,8 @@ from dlcb.frontend.aten import (
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.placing import place_results, require_layouts, weight_layout
+from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
-from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
 from dlcb.passes.solve import PINNED
@@ -333,8 +333,8 @@ class _Importer:
             return self._value(operand)
         if isinstance(operand, Expr):
             return self._literal(self._expr(operand))
-        if isinstance(operand, Ratio):
-            return Ratio(self._expr(operand.numerator), self._expr(operand.denominator))
+        if isinstance(operand, Real):
+            return operand.replaced(self._expr)
         return tuple(map(self._operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
     def _value(self, value: Value) -> SSAValue:
@@ -379,8 +379,8 @@ class _Importer:
     def _result(self, output: Any, places: Iterator[int], tensors: int, numbers: list[Dim]) -> Result:
         if isinstance(output, Value):
             return Result(next(places))
-        if isinstance(output, Expr | Ratio):
-            expr, divisor = (output, None) if isinstance(output, Expr) else (output.numerator, output.denominator.value)
+        if isinstance(output, Expr | Real):
+            expr, divisor = as_ratio(output)
             numbers.append(self._system.define_fresh(self._expr(expr)))
             return Result(tensors + len(numbers) - 1, divisor)
         return Result(constant=output)

@@ -6,6 +6,7 @@ beside it. So no row can put code of its own into the function.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,8 @@ def compile_program(program: Program) -> PlanFunction:
         "fail": fail,
         "no_variant": no_variant,
         "magic": magic,
+        "floor": math.floor,
+        "isqrt": math.isqrt,
         "fit": fit,
     }
     exec(compile(source, f"<host program {program.name}>", "exec"), namespace)

@@ -64,7 +64,8 @@ INTEGER_ROWS: dict[str, IntegerRow] = {
     "or": IntegerRow(_TRUTHS, 0, "truth", "{0} or {1}"),
     "not": IntegerRow(("truth",), 0, "truth", "not {0}"),
     "select": IntegerRow(("truth", *_PAIR), 0, "index", "{1} if {0} else {2}"),
-    "scaled": IntegerRow(("index",), 2, "index", "{0} * {1} // {2}"),
+    "scaled": IntegerRow(("index",), 2, "index", "floor({0} * ({1} / {2}))"),
+    "isqrt": IntegerRow(("index",), 0, "index", "isqrt({0}) if {0} > 0 else 0"),
     "magic_mul": IntegerRow(("index",), 1, "index", "magic({0}, {1})[0]"),
     "magic_shift": IntegerRow(("index",), 1, "index", "magic({0}, {1})[1]"),
 }
@@ -171,8 +172,12 @@ class _Checker:
         for slot, kind in zip(row[2 : 2 + count], signature.operands, strict=True):
             self.slot(slot, kind)
         attributes = [self.integer(a) for a in row[2 + count :]]
-        if row[0] == "scaled" and attributes[1] <= 0:
-            self.fail(f"scaled: the denominator must be positive, got {attributes[1]}")
+        if row[0] == "scaled":
+            numerator, denominator = attributes
+            if denominator <= 0:
+                self.fail(f"scaled: the denominator must be positive, got {denominator}")
+            if abs(numerator) > denominator << 32:
+                self.fail(f"scaled: expected a factor of at most 2^32, got {numerator} / {denominator}")
         if row[0] in ("magic_mul", "magic_shift") and attributes[0] not in (32, 64):
             self.fail(f"{row[0]}: bits must be 32 or 64, got {attributes[0]}")
         self.define(row[1], signature.result)

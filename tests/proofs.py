@@ -60,8 +60,8 @@ class Terms:
             case "floordiv" | "mod" | "ceildiv", [a, b]:
                 self.divisors.append(b)
                 return {"floordiv": a / b, "mod": a % b, "ceildiv": -(-a / b)}[function]
-            case "scaled", [x, num, den]:
-                return x * num / den
+            case "scaled" | "isqrt", _:
+                return z3.Function(function, *[z3.IntSort()] * (len(args) + 1))(*args)
             case "minimum", [first, *rest]:
                 return reduce(lambda x, y: z3.If(x < y, x, y), rest, first)
             case "maximum", [first, *rest]:

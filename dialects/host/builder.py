@@ -20,6 +20,7 @@ from dlcb.dialects.host.integers import (
     CeilDivOp,
     EqOp,
     FloorDivOp,
+    IsqrtOp,
     LeOp,
     LtOp,
     MagicMulOp,
@@ -50,7 +51,7 @@ Integer: TypeAlias = "int | SSAValue | Expr"
 _ATOM_TO_OP: dict[str, type[Computed]] = {
     "floordiv": FloorDivOp, "ceildiv": CeilDivOp, "mod": ModOp, "minimum": MinOp, "maximum": MaxOp, "select": SelectOp,
     "broadcast": BroadcastOp, "eq": EqOp, "ne": NeOp, "lt": LtOp, "le": LeOp, "logical_and": AndOp, "logical_or": OrOp,
-    "logical_not": NotOp,
+    "logical_not": NotOp, "isqrt": IsqrtOp,
 }  # fmt: skip
 _FIRST_IS_TRUTH = (SelectOp, NotOp)
 _ALL_ARE_TRUTH = (AndOp, OrOp)
@@ -195,7 +196,7 @@ class HostBuilder:
             self.truth_value(a) if op in _ALL_ARE_TRUTH or (op in _FIRST_IS_TRUTH and not i) else self.index_value(a)
             for i, a in enumerate(args)
         ]
-        if op in (SelectOp, NotOp):
+        if op in (SelectOp, NotOp, IsqrtOp):
             return self.compute(op, *values)
         return reduce(lambda a, b: self.compute(op, a, b), values)
 

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.host.attributes import integers_of
+from dlcb.dialects.shape.integers import isqrt, scaled
 from dlcb.dialects.types import i1, index
 from dlcb.magic import magic_constants
 
@@ -265,8 +266,23 @@ class SelectOp(IntegerOp):
 
 
 @irdl_op_definition
+class IsqrtOp(IntegerOp):
+    """result = floor(sqrt(operand)); 0 where it is negative"""
+
+    name = "dlcb.host.isqrt"
+    operand = operand_def(index)
+    result = result_def(index)
+    assembly_format = "$operand attr-dict"
+
+    @staticmethod
+    def compute(*values: int) -> int:
+        return isqrt(*values)
+
+
+@irdl_op_definition
 class ScaledOp(IntegerOp):
-    """result = floor(operand * numerator / denominator), exact: `scaled %n, 3, 2` is floor(n * 1.5)."""
+    """result = floor(operand * f) of the float f = numerator / denominator, the product in double precision:
+    `scaled %n, 3, 2` is floor(n * 1.5)."""
 
     name = "dlcb.host.scaled"
     ATTRIBUTES: ClassVar[tuple[str, ...]] = ("numerator", "denominator")
@@ -277,7 +293,7 @@ class ScaledOp(IntegerOp):
 
     @staticmethod
     def compute(*values: int) -> int:
-        return values[0] * values[1] // values[2]
+        return scaled(*values)
 
     def verify_(self) -> None:
         if self.denominator.data <= 0:
@@ -353,5 +369,5 @@ class MagicShiftOp(_MagicOp):
 
 INTEGER_OPS: list[type[IntegerOp]] = [
     AddOp, SubOp, MulOp, FloorDivOp, CeilDivOp, ModOp, MinOp, MaxOp, BroadcastOp, EqOp, NeOp, LtOp, LeOp, AndOp, OrOp,
-    NotOp, SelectOp, ScaledOp, MagicMulOp, MagicShiftOp,
+    NotOp, SelectOp, ScaledOp, IsqrtOp, MagicMulOp, MagicShiftOp,
 ]  # fmt: skip

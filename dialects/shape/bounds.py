@@ -93,6 +93,9 @@ def _node_bounds(node: Expr, known: Mapping[Expr, Bounds], at_least: Mapping[str
             return _mod_bounds(*args)
         case "scaled":
             return _scaled_bounds(node, args[0])
+        case "isqrt":
+            low, high = args[0]
+            return integers.isqrt(low or 0), None if high is None else integers.isqrt(high)
         case "minimum":
             return _least([low for low, _ in args]), min([high for _, high in args if high is not None], default=None)
         case "maximum":
@@ -142,7 +145,10 @@ def _mod_bounds(dividend: Bounds, divisor: Bounds) -> Bounds:
 def _scaled_bounds(node: Expr, x: Bounds) -> Bounds:
     num, den = node.args[1].value or 0, node.args[2].value or 1
     low, high = x if num >= 0 else (x[1], x[0])
-    return (None if low is None else low * num // den), (None if high is None else high * num // den)
+    return (
+        None if low is None else integers.scaled(low, num, den),
+        None if high is None else integers.scaled(high, num, den),
+    )
 
 
 # --- polynomials ---------------------------------------------------------------------------------------------------

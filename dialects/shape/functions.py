@@ -25,8 +25,9 @@ from dlcb.dialects.shape.nodes import (
 )
 from dlcb.errors import InternalError
 
-_SMALL_DENOMINATOR = 1 << 20
-"""Up to here a scaled size is written as `floordiv`, which knows more laws; above, products would leave 64 bits."""
+_EXACT_NUMERATOR = 1 << 20
+_EXACT_DENOMINATOR = 1 << 20
+"""A size times such a ratio is exact in double precision: it is written as `floordiv`, which knows more laws."""
 
 # --- division ---------------------------------------------------------------------------------------------------------
 
@@ -128,14 +129,23 @@ def mod(a: ExprLike, b: ExprLike) -> Expr:
 
 @lru_cache(MEMO_SIZE)
 def scaled(x: ExprLike, num: int, den: int) -> Expr:
-    """⌊x·num / den⌋ in exact arithmetic: the product of a size and a float, rounded down."""
+    """⌊x · f⌋ of a size and the float f = num / den, where the product is rounded to double precision before."""
     if den <= 0:
         raise InternalError(f"scaled: the denominator is {den}, expected a positive one")
     x, common = as_expr(x), gcd(num, den)
     num, den = num // common, den // common
-    if x.value is not None or den <= _SMALL_DENOMINATOR:
+    if x.value is not None:
+        return const(integers.scaled(x.value, num, den))
+    if abs(num) < _EXACT_NUMERATOR and den <= _EXACT_DENOMINATOR and den & (den - 1) == 0:
         return floordiv(mul(num, x), den)
     return function_node("scaled", (x, const(num), const(den)))
+
+
+@lru_cache(MEMO_SIZE)
+def isqrt(x: ExprLike) -> Expr:
+    """⌊√x⌋; 0 where x is negative."""
+    x = as_expr(x)
+    return function_node("isqrt", (x,)) if x.value is None else const(integers.isqrt(x.value))
 
 
 # --- choice -------------------------------------------------------------------------------------------------------
@@ -308,6 +318,7 @@ _CONSTRUCTORS: dict[str, Callable[..., Expr]] = {
     "minimum": minimum,
     "maximum": maximum,
     "broadcast": broadcast,
+    "isqrt": isqrt,
     "select": select,
     "eq": eq,
     "ne": ne,

@@ -1,5 +1,6 @@
 """What each function of sizes computes from integers. A condition is 0 or 1; any other number counts as true."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,11 @@ def mod(a: int, b: int) -> int:
 
 
 def scaled(x: int, num: int, den: int) -> int:
-    return x * num // den
+    return math.floor(x * (num / den))
+
+
+def isqrt(x: int) -> int:
+    return math.isqrt(x) if x > 0 else 0
 
 
 def broadcast(a: int, b: int) -> int:
@@ -61,6 +66,7 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "ceildiv": ceildiv,
     "mod": mod,
     "scaled": scaled,
+    "isqrt": isqrt,
     "minimum": min,
     "maximum": max,
     "broadcast": broadcast,

@@ -304,6 +304,7 @@ _ARITY: dict[str, int | None] = {
     "logical_and": None,
     "logical_or": None,
     "logical_not": 1,
+    "isqrt": 1,
     "select": 3,
     "scaled": 3,
 }
@@ -350,7 +351,8 @@ class FunctionOp(CalculationOp):
 
 @irdl_op_definition
 class ScaledOp(FunctionOp):
-    """⌊x·num / den⌋ of x, num, den in exact arithmetic; num and den are constants, den is positive."""
+    """⌊x · f⌋ of x and the float f = num / den, the product in double precision; num and den are constants, den is
+    positive."""
 
     name = "dlcb.shape.scaled"
 

@@ -15,7 +15,7 @@ from dlcb.dialects.types import bf16, compute_type, f16, i1, integer_limits, is_
 from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import element_of, promoted, rounded
 from dlcb.frontend.aten.table import Table
-from dlcb.frontend.tracing.tracker import Ratio
+from dlcb.frontend.tracing.real import Real
 
 TABLE = Table()
 
@@ -66,7 +66,7 @@ def multiply_add(i: Builder, a: Operand, b: Operand, c: Operand, element: Attrib
 
 
 def _python_type(value: Number) -> type[int | float]:
-    if isinstance(value, Ratio):
+    if isinstance(value, Real):
         return float
     return int if isinstance(value, Expr) else type(value)
 
@@ -86,7 +86,7 @@ def in_dtype(i: Builder, value: Operand, dtype: torch.dtype) -> SSAValue:
     element = element_of(dtype)
     if isinstance(value, SSAValue):
         return i.cast(value, element)
-    if not isinstance(value, (Expr, Ratio)):
+    if not isinstance(value, (Expr, Real)):
         value = rounded(value, dtype)
     return i.number(value, element)
 
@@ -102,7 +102,7 @@ def add(i: Builder, self: Operand, other: Operand, *, alpha: Any = 1) -> SSAValu
 
 @TABLE.handles("sub")
 def sub(i: Builder, self: Operand, other: Operand, *, alpha: Any = 1) -> SSAValue:
-    if alpha == 1 or isinstance(alpha, (Expr, Ratio)):
+    if alpha == 1 or isinstance(alpha, (Expr, Real)):
         return arithmetic(i, "sub", self, scaled(i, other, alpha))
     return add(i, self, other, alpha=-alpha)
 

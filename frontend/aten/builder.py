@@ -25,10 +25,10 @@ from dlcb.dialects.types import compute_type, f64, i1, is_float
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.frontend.aten.dtypes import DTYPE_OF, element_of
 from dlcb.frontend.aten.table import several
-from dlcb.frontend.tracing.tracker import Ratio
+from dlcb.frontend.tracing.real import Real
 from dlcb.passes.graph_builder import int_list
 
-Number = int | float | Expr | Ratio
+Number = int | float | Expr | Real
 Operand = SSAValue | Number
 
 _UNKNOWN = tensor((), f64)
@@ -169,9 +169,9 @@ class Builder:
         return found
 
     def _number(self, value: Number, element: Attribute) -> SSAValue:
-        if isinstance(value, Ratio):
-            sides = self.number(value.numerator, f64), self.number(value.denominator, f64)
-            return self.cast(self.call("div", *sides, element=f64), element)
+        if isinstance(value, Real):
+            parts = [self.number(part, f64) for part in value.parts]
+            return self.cast(self.call(value.function, *parts, element=f64), element)
         if isinstance(value, Expr):
             dim = self.dim(value)
             if isinstance(dim, str):

@@ -21,7 +21,7 @@ from dlcb.frontend.aten import einsum, padding
 from dlcb.frontend.aten.arithmetic import arithmetic, scaled
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.table import Table, several, spread
-from dlcb.frontend.tracing.tracker import Ratio
+from dlcb.frontend.tracing.real import Real
 from dlcb.passes.graph_builder import int_list
 
 TABLE = Table(einsum.TABLE)
@@ -336,6 +336,8 @@ def attention(
     *lead, _, width = i.sizes(self)
     if scale is None and width.value is None:
         self, scale = i.call("mul", self, i.call("rsqrt", width, element=compute_type(i.element))), 1.0
+    elif isinstance(scale, (Expr, Real)):
+        self, scale = i.call("mul", self, i.number(scale, compute_type(i.element))), 1.0
     if len(lead) == 1 and attn_mask is not None and rank_of(attn_mask) == 3:
         attn_mask = i.unsqueeze(attn_mask, 1)
     query, key, value = (_with_heads(i, v, len(lead)) for v in (self, key, value))
@@ -387,8 +389,6 @@ def efficient_attention(
 
 
 def _scale(i: Builder, scale: Any, width: Expr) -> float:
-    if isinstance(scale, (Expr, Ratio)):
-        i.unsupported("a scale that depends on sizes")
     if scale is not None:
         return float(scale)
     return 1.0 / math.sqrt(max(width.value or 1, 1))

@@ -13,7 +13,7 @@ from dlcb.dialects.types import compute_type, f64, i1, i64, is_float
 from dlcb.frontend.aten.builder import Builder, Number, Operand
 from dlcb.frontend.aten.dtypes import rounded
 from dlcb.frontend.aten.table import Table, listed, several
-from dlcb.frontend.tracing.tracker import Ratio
+from dlcb.frontend.tracing.real import Real
 
 TABLE = Table()
 
@@ -22,7 +22,7 @@ def filled(i: Builder, sizes: tuple[Any, ...], value: Operand) -> SSAValue:
     """A tensor of one number, or of one element."""
     if isinstance(value, SSAValue):
         return i.expand(i.cast(value, i.element), sizes)
-    if isinstance(value, (Expr, Ratio)):
+    if isinstance(value, (Expr, Real)):
         return i.expand(i.number(value, i.element), sizes)
     return i.full(sizes, rounded(value, i.dtypes[0]), i.element)
 
@@ -87,7 +87,7 @@ def iota(i: Builder, size: ExprLike, element: Attribute = i64, start: ExprLike =
 def arange(i: Builder, *bounds: Any, step: Any = None, end: Any = None, dtype: torch.dtype | None = None) -> SSAValue:
     given = [b for b in (*bounds, end, step) if b is not None]
     start, stop, by = (0, given[0], 1) if len(given) == 1 else (*given, 1) if len(given) == 2 else given
-    if any(isinstance(b, (float, Ratio)) for b in (start, stop, by)):
+    if any(isinstance(b, (float, Real)) for b in (start, stop, by)):
         return _float_range(i, start, stop, by)
     step = i.literal(by, "the step")
     length = ceildiv(sub(stop, start), step) if step > 0 else ceildiv(sub(start, stop), -step)
@@ -96,7 +96,7 @@ def arange(i: Builder, *bounds: Any, step: Any = None, end: Any = None, dtype: t
 
 
 def _float_range(i: Builder, start: Any, stop: Any, step: Any) -> SSAValue:
-    if any(isinstance(b, (Expr, Ratio)) for b in (start, stop, step)):
+    if any(isinstance(b, (Expr, Real)) for b in (start, stop, step)):
         i.unsupported("a range of floats whose bounds depend on sizes")
     length = int(torch.arange(start, stop, step, device="meta").shape[0])
     element = f64 if is_float(i.element) else i64

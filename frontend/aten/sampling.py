@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import product
-from dlcb.dialects.shape.expr import Expr, as_expr, floordiv, mul
+from dlcb.dialects.shape.expr import Expr, as_expr, mul, scaled
 from dlcb.dialects.types import compute_type, f32, i1, i64, is_float
 from dlcb.frontend.aten.builder import Builder, Operand
 from dlcb.frontend.aten.creation import iota
@@ -28,8 +28,8 @@ TABLE = Table()
 Tap = tuple[SSAValue, SSAValue | None]
 """Places along a dim as i64, and the weights of the elements there; None is 1."""
 
-_EXACT_FACTOR = 1 << 21
-"""A numerator below this times a size is exact in double precision."""
+_LARGEST_DENOMINATOR = 1 << 62
+"""Of a scale, so that the host program computes sizes with it."""
 
 _CUBIC = -0.75
 
@@ -109,11 +109,9 @@ def _output_sizes(i: Builder, sizes: Sequence[Expr], output_size: Any, scales: S
 def _scaled_size(i: Builder, size: Expr, scale: float) -> Expr:
     """⌊size · scale⌋ as double precision has it."""
     numerator, denominator = float(scale).as_integer_ratio()
-    if numerator < _EXACT_FACTOR:
-        return floordiv(mul(numerator, size), denominator)
-    if size.value is None:
-        i.unsupported(f"a free size times {scale}, which is not exact in double precision")
-    return as_expr(int(size.value * scale))
+    if size.value is None and denominator > _LARGEST_DENOMINATOR:
+        i.unsupported(f"a free size times {scale}")
+    return scaled(size, numerator, denominator)
 
 
 def _ratio(a: _Arithmetic, size: Expr, out: Expr, scale: float | None) -> SSAValue:

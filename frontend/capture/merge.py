@@ -16,9 +16,10 @@ from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, select, substitute
 from dlcb.frontend.capture.retrace import weight_name
 from dlcb.frontend.capture.run import Run
 from dlcb.frontend.tracing.layouts import is_dense, order_of
+from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, element_symbol, result_dim_symbol
 from dlcb.frontend.tracing.steering import Path, Site
-from dlcb.frontend.tracing.tracker import Comparison, Ratio
+from dlcb.frontend.tracing.tracker import Comparison
 
 Names = dict[str, ExprLike]
 
@@ -164,9 +165,8 @@ class _Merging:
             translated = self._translated(as_expr(theirs))
             if self._plain(as_expr(mine)) is not self._plain(translated):
                 yield path, as_expr(mine), translated
-        elif isinstance(mine, Ratio) and isinstance(theirs, Ratio):
-            sides = (mine.numerator, theirs.numerator), (mine.denominator, theirs.denominator)
-            if any(self._plain(a) is not self._plain(self._translated(b)) for a, b in sides):
+        elif isinstance(mine, Real) and isinstance(theirs, Real):
+            if mine.replaced(self._plain) != theirs.replaced(lambda e: self._plain(self._translated(e))):
                 raise NoMerge
         elif type(mine) is not type(theirs) or mine != theirs:
             raise NoMerge

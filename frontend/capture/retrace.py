@@ -12,8 +12,8 @@ from dlcb.frontend.capture.equivalence import same_numbers
 from dlcb.frontend.capture.inputs import read_arguments
 from dlcb.frontend.capture.run import Run, Session
 from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Captured, Operands, Record, Value, Weight
-from dlcb.frontend.tracing.tracker import Ratio
 
 _IDENTITY_AT_EQUAL_SIZES = frozenset({"expand", "view", "reshape", "slice", "flatten", "clone"})
 _IDENTITY_BY_ZEROS = frozenset({"pad", "roll"})
@@ -24,6 +24,8 @@ def retrace(
 ) -> str | None:
     """Trace the program again at the sizes of other arguments: where it differs from what was captured, or None."""
     session = Session(program, read_arguments(program, args, kwargs))
+    if captured.rewritten:
+        session.rewrite()
     pinned = frozenset(pin.symbol for pin in captured.pins)
     plan = Plan(session.arguments.example_sizes, pinned)
     run = session.run(plan)
@@ -98,7 +100,7 @@ class _Canonical:
             return tuple(map(self._key, cast(Operands, operand)))
         if self._sizes is not None and isinstance(operand, Expr):
             return evaluate(operand, self._sizes)
-        if self._sizes is not None and isinstance(operand, Ratio):
+        if self._sizes is not None and isinstance(operand, Real):
             return operand.value(self._sizes)
         return operand
 

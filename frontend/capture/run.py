@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,14 @@ from dlcb.frontend.tracing.functionalize import Storage
 from dlcb.frontend.tracing.layouts import strides_like
 from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
 from dlcb.frontend.tracing.python_types import modules_of
-from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
+from dlcb.frontend.tracing.rewritten import Rewritten
 from dlcb.frontend.tracing.special import make_handlers
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracing.trace import Trace
-from dlcb.frontend.tracing.tracked import TrackedSize, symbol
-from dlcb.frontend.tracing.tracker import Check, Ratio
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedSize, symbol
+from dlcb.frontend.tracing.tracker import Check
 
 _one_at_a_time = threading.RLock()
 """A run replaces functions of `builtins` and `math`."""
@@ -49,6 +50,8 @@ class Run:
     result_dims: dict[str, tuple[Value, int]]
     notes: list[str]
     asks_layouts: bool
+    hands_out_sizes: bool
+    """Does the program get sizes as numbers, which it can use unseen?"""
     memory: dict[Value, Value]
     places: dict[Value, Place]
     sites: dict[Site, int]
@@ -69,10 +72,19 @@ class Session:
         """The operation that the last run ended with, if torch refused it."""
         self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
         self._own = modules_of(program)
+        self.rewritten: Rewritten | None = None
+        """The program's functions as the runs have them, where they are not as the program's source has them."""
         self._fake_mode = private.FakeTensorMode()
         self._twins: dict[int, torch.Tensor] = {}
         self._named = _named_tensors(program)
         self._handlers = make_handlers()
+
+    def rewrite(self) -> bool:
+        """Let runs notice what Python's operators hide; whether that changes anything."""
+        if self.rewritten is not None:
+            return False
+        self.rewritten = Rewritten(self.program)
+        return True
 
     def run(self, plan: Plan, steering: Steering = FREE) -> Run:
         """Run the program at the plan's sizes, on the way that `steering` says."""
@@ -83,7 +95,8 @@ class Session:
         self.refused = None
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
-                with tracking_python_numbers(self._own), self._fake_mode, trace:
+                noticing = self.rewritten() if self.rewritten else nullcontext()
+                with noticing, tracking_python_numbers(self._own), self._fake_mode, trace:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
         except Exception as error:
@@ -105,6 +118,7 @@ class Session:
             for name, size in zip(argument.symbols, sizes, strict=True)
         )
         if argument.kind == "int":
+            trace.hands_out_sizes = True
             return dims[0]
         if argument.kind == "constant":
             return argument.example
@@ -132,6 +146,7 @@ class Session:
             result_dims=trace.result_dims,
             notes=trace.notes,
             asks_layouts=trace.asks_layouts,
+            hands_out_sizes=trace.hands_out_sizes,
             memory=trace.memory.bases,
             places=_places(trace, leaves),
             sites=trace.sites,
@@ -139,7 +154,8 @@ class Session:
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:
-        leaf = leaf.pin("a result") if type(leaf) is TrackedQuotient else leaf
+        if type(leaf) is TrackedFloat and leaf.operand.ratio is None:
+            leaf = leaf.pin("a result")
         fake = trace.fake(leaf)
         is_tensor = isinstance(fake, torch.Tensor)
         recorded = trace.memory.read_as_view(trace.state(fake)) if is_tensor else trace.operand(fake)
@@ -167,7 +183,7 @@ def _plain_tuple(leaf: Any) -> Any:
     return tuple(leaf) if isinstance(leaf, TrackedSize) else leaf
 
 
-_OUTPUTS = (Value, Expr, Ratio, bool, int, float, str, torch.dtype, torch.device)
+_OUTPUTS = (Value, Expr, Real, bool, int, float, str, torch.dtype, torch.device)
 
 
 def _spaces(module: torch.nn.Module) -> list[dict[str, Any]]:

@@ -21,7 +21,8 @@ from dlcb.frontend.capture.refusals import Guess, Refused, first_line, lesson
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
-from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, joined, numbers_of, plan_sizes
+from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
+from dlcb.frontend.capture.unseen import unseen_use
 from dlcb.frontend.tracing.records import Captured, Pin
 from dlcb.frontend.tracing.source import line_of
 from dlcb.frontend.tracing.steering import FREE
@@ -42,8 +43,7 @@ def capture(
     known = dynamic if isinstance(dynamic, KnownDims) else KnownDims({}, {})
     fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
     search = _Search(session, fixed, named, known.must_vary, known.derived)
-    found = search.find()
-    general = found.relaxed or relaxed(session, found.plan, found.run)
+    general = search.find_general()
     run = general.run
     return Captured(
         name=name_of(program),
@@ -64,6 +64,7 @@ def capture(
         memory=run.memory,
         places=run.places,
         steering=general.steering,
+        rewritten=session.rewritten is not None,
     )
 
 
@@ -134,7 +135,29 @@ class _Search:
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
 
-    def find(self) -> _Found:
+    def find_general(self) -> Relaxed:
+        """A run that is the program wherever its checks hold."""
+        while True:
+            found = self._find()
+            general = found.relaxed or relaxed(self._session, found.plan, found.run)
+            unseen = unseen_use(self._session, found.plan, general, self._plans_like(found.plan))
+            if unseen is None:
+                return general
+            if self._session.rewrite():
+                self._example_runs.clear()
+                self._last = None
+                continue
+            symbols, what = unseen
+            self._pin(symbols, f"it is used where it can't be followed: at other sizes, {what}")
+
+    def _plans_like(self, plan: Plan) -> Iterator[Plan]:
+        """Plans of other sizes, equal where these are."""
+        groups = tuple(equal_groups({name: size for name, size in plan.values.items() if name not in plan.kept}))
+        taken = self._taken | set(plan.values.values())
+        for spread in Spread:
+            yield self._plan(plan.pinned, Choice(groups, spread, plan.held), taken)
+
+    def _find(self) -> _Found:
         while True:
             found, refusal = self._first_accepted(self._choices())
             if found is None and not refusal.symbols:
@@ -166,9 +189,13 @@ class _Search:
     def _choices(self) -> list[Choice]:
         together = joined([*(frozenset(group) for group in self._named.values()), *self._alike])
         if not self._must_vary:
-            return [Choice(together, spread) for spread in Spread]
+            return [Choice(together, spread) for spread in self._spreads()]
         groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
-        return [Choice(groups, spread) for spread in Spread for groups in groupings]
+        return [Choice(groups, spread) for spread in self._spreads() for groups in groupings]
+
+    def _spreads(self) -> list[Spread]:
+        free = (size for name, size in self._example.items() if name not in self._reasons)
+        return [spread for spread in Spread if spread is not Spread.SQUARES or any(map(is_square, free))]
 
     def pins(self) -> list[Pin]:
         return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self._reasons.items()]
@@ -181,9 +208,9 @@ class _Search:
             for other in others
         ]
 
-    def _plan(self, pinned: Iterable[str], choice: Choice) -> Plan:
+    def _plan(self, pinned: Iterable[str], choice: Choice, taken: set[int] | None = None) -> Plan:
         choice = replace(choice, held=choice.held | self._held.keys())
-        plan = plan_sizes(self._example, pinned, choice, self._taken)
+        plan = plan_sizes(self._example, pinned, choice, self._taken if taken is None else taken)
         derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
         return Plan({**plan.values, **derived}, plan.pinned, plan.held) if derived else plan
 
@@ -360,12 +387,13 @@ class _Search:
         return list(dict.fromkeys(parts))
 
     def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> _Found:
-        for spread in (Spread.PRIMES, Spread.MULTIPLES):
+        *spreads, last = self._spreads()
+        for spread in spreads:
             try:
                 return self._accepted(self._plan(pinned, Choice(groups, spread)))
             except _Refusal:
                 continue
-        return self._accepted(self._plan(pinned, Choice(groups, Spread.CONGRUENT)))
+        return self._accepted(self._plan(pinned, Choice(groups, last)))
 
     def _accepted(self, plan: Plan) -> _Found:
         """The run, if the model accepts these sizes and the example passes all checks of it."""

@@ -2,8 +2,9 @@
 
 Sizes of the trace are primes, pairwise different, at least 2, in the order of the example's sizes, and no number that
 the model itself has: so no relation between sizes holds by accident. Where the model refuses them, dims that are equal
-in the example share a size, or sizes are multiples of the example's, or differ from it by multiples of a power of two;
-where it still refuses, single dims keep the example's size: those that broadcast stay free, the others are pinned.
+in the example share a size, or sizes are multiples of the example's, or differ from it by multiples of a power of two,
+or are squares where it is one; where it still refuses, single dims keep the example's size: those that broadcast stay
+free, the others are pinned.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from math import isqrt
 from types import CodeType
 from typing import Any, cast
 
@@ -30,6 +32,8 @@ class Spread(Enum):
     """Of the example's size: for a model that divides a size."""
     CONGRUENT = auto()
     """To the example's size: for a model that halves a size again and again, and asks if it is even."""
+    SQUARES = auto()
+    """Where the example's size is one: for a model that makes a square of a row."""
 
     def size(self, example: int, prime: int) -> int:
         match self:
@@ -39,6 +43,13 @@ class Spread(Enum):
                 return max(1, example) * prime
             case Spread.CONGRUENT:
                 return example + _PERIOD * prime
+            case Spread.SQUARES:
+                return prime * prime if is_square(example) else prime
+
+
+def is_square(size: int) -> bool:
+    """Of a number above 1."""
+    return size > 1 and isqrt(size) ** 2 == size
 
 
 @dataclass(frozen=True, slots=True)

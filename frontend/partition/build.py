@@ -14,8 +14,8 @@ from dlcb.frontend.options import TORCH_RANGE, Options
 from dlcb.frontend.partition.programs import RegionPrograms
 from dlcb.frontend.partition.regions import Region, Split, split
 from dlcb.frontend.partition.spliced import EagerStep, RegionStep, SplicedProgram
+from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import Captured, Record, Value
-from dlcb.frontend.tracing.tracker import Ratio
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import Report
 
@@ -76,7 +76,7 @@ def _result(output: object, places: Iterator[int], numbers: Iterator[int]) -> Re
         return Result(next(places))
     if isinstance(output, Expr):
         return Result(next(numbers))
-    return Result(next(numbers), output.denominator.value) if isinstance(output, Ratio) else Result(constant=output)
+    return Result(next(numbers), as_ratio(output)[1]) if isinstance(output, Real) else Result(constant=output)
 
 
 def _report(captured: Captured, survey: Survey, parts: Split, built: list[Built]) -> Report:

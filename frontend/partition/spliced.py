@@ -13,8 +13,9 @@ from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import UserError
 from dlcb.frontend.partition.regions import Region
 from dlcb.frontend.tracing.eager import Environment, call
+from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import Captured, Record, Update, Value, element_symbol, value_name
-from dlcb.frontend.tracing.tracker import Check, Ratio
+from dlcb.frontend.tracing.tracker import Check
 from dlcb.runtime.compiled import Program, summed
 from dlcb.runtime.overlap import first_overlap
 from dlcb.runtime.plan import extent
@@ -112,7 +113,7 @@ class SplicedProgram:
         self._views = views
         self._weights = {weight.value: weight.tensor for weight in captured.weights}
         tensors = [o for o in captured.outputs if isinstance(o, Value)]
-        numbers = [o.numerator if isinstance(o, Ratio) else o for o in captured.outputs if isinstance(o, Expr | Ratio)]
+        numbers = [as_ratio(o)[0] for o in captured.outputs if isinstance(o, Expr | Real)]
         self._outputs: list[Any] = [*tensors, *numbers]
 
     def run(self, arguments: Sequence[Any]) -> list[Any]:

@@ -11,10 +11,10 @@ import torch
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import InternalError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Operands, Record, Value
-from dlcb.frontend.tracing.tracker import Ratio
 
-_Leaf = TypeVar("_Leaf", Value, Expr, Ratio)
+_Leaf = TypeVar("_Leaf", Value, Expr, Real)
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Environment:
             return self.values[operand]
         if isinstance(operand, Expr):
             return evaluate(operand, self.sizes)
-        if isinstance(operand, Ratio):
+        if isinstance(operand, Real):
             return operand.value(self.sizes)
         return tuple(map(self.operand, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
@@ -51,8 +51,8 @@ def values_of(record: Record) -> Iterator[Value]:
 def expressions_of(record: Record) -> Iterator[Expr]:
     """The sizes that a record reads."""
     yield from _leaves(record, Expr)
-    for ratio in _leaves(record, Ratio):
-        yield from (ratio.numerator, ratio.denominator)
+    for real in _leaves(record, Real):
+        yield from real.expressions()
 
 
 def _leaves(record: Record, kind: type[_Leaf]) -> Iterator[_Leaf]:

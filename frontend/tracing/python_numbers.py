@@ -15,16 +15,18 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, cast
 
-from dlcb.dialects.shape.expr import Expr, maximum, minimum
+from dlcb.dialects.shape.expr import Expr, isqrt, maximum, minimum
 from dlcb.frontend.torch_private import FakeTensor
 from dlcb.frontend.tracing.python_types import STAND_INS
-from dlcb.frontend.tracing.tracked import TrackedInt, expr_of, number, pinned, traced
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, expr_of, number, pinned, real_function, traced
 
 _TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
+_REAL_FUNCTIONS = ("sqrt", "log", "log2", "log10", "pow")
 _range = builtins.range
 _len = builtins.len
 _min, _max = builtins.min, builtins.max
 _plain_index = operator.index
+_plain_isqrt = math.isqrt
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     name: f
     for name, f in vars(math).items()
@@ -77,12 +79,31 @@ def _pinning(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _tracking(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    pinning = _pinning(name, function)
+
+    def call(*args: Any) -> Any:
+        tracked = any(type(a) in (TrackedInt, TrackedFloat) for a in args)
+        if not tracked or len(args) != (2 if name == "pow" else 1):
+            return pinning(*args)
+        return real_function(name, f"math.{name}()", *args)
+
+    return call
+
+
+def _isqrt(value: Any) -> int:
+    if type(value) is TrackedInt and value >= 0:
+        return number(value.tracker, isqrt(value.expr), math.isqrt(traced(value)))
+    return _plain_isqrt(value)
+
+
 def _index(value: Any) -> int:
     return _plain_index(pinned(value, "operator.index()"))
 
 
 _EXTREMA = {"min": _extremum(_min, minimum), "max": _extremum(_max, maximum)}
-_PINNING = {name: _pinning(name, function) for name, function in _FUNCTIONS.items()}
+_MATH = {name: (_tracking if name in _REAL_FUNCTIONS else _pinning)(name, f) for name, f in _FUNCTIONS.items()}
+_MATH["isqrt"] = _isqrt
 
 
 @contextmanager
@@ -90,7 +111,7 @@ def tracking_python_numbers(own: Iterable[ModuleType] = ()) -> Generator[None]:
     """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some, and
     in the program's own modules what `int` and `float` make of one."""
     _replace(builtins, {"range": _Range, "len": _tracking_len, **_EXTREMA})
-    _replace(math, _PINNING)
+    _replace(math, _MATH)
     _replace(operator, {"index": _index})
     for module in own:
         _replace(module, STAND_INS)

@@ -11,19 +11,15 @@ import ast
 import inspect
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
-import torch
-
-from dlcb.frontend.tracing.quotient import TrackedQuotient
+from dlcb.frontend.tracing.rewritten import own_modules
 from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt
 
 _CALLED = re.compile(r"\b(?:int|float)\(")
-_FOREIGN = frozenset({"torch", "numpy", *sys.stdlib_module_names})
 
 
 class _StandIn(type):
@@ -58,7 +54,7 @@ def _to_int(value: Any) -> int:
 
 
 def _to_float(value: Any) -> float:
-    if type(value) in (TrackedFloat, TrackedQuotient):
+    if type(value) is TrackedFloat:
         return value
     return value / 1 if type(value) is TrackedInt else float(value)
 
@@ -78,11 +74,7 @@ STAND_INS: dict[str, type] = {"int": _Int, "float": _Float}
 
 def modules_of(program: Callable[..., Any]) -> list[ModuleType]:
     """The modules whose code the program runs and in which both names can be replaced."""
-    classes = {type(m) for m in program.modules()} if isinstance(program, torch.nn.Module) else set[type]()
-    names = {name for each in classes for name in (each.__module__, cast(Any, each).forward.__module__)}
-    names.add(getattr(program, "__module__", None) or "")
-    found = (sys.modules.get(name) for name in names if name and name.partition(".")[0] not in _FOREIGN)
-    return [module for module in found if module is not None and _replaceable(module)]
+    return [module for module in own_modules(program) if _replaceable(module)]
 
 
 @cache

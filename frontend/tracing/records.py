@@ -1,7 +1,7 @@
 """What capture hands on: inputs, weights, a list of records in value semantics, outputs.
 
 A record is one ATen operation at the boundary of torch's C functions. Its operands are `Value`s (tensors), `Expr`s
-(integers that depend on sizes), `Ratio`s (floats that do), and plain Python constants; lists are tuples.
+(integers that depend on sizes), `Real`s (floats that do), and plain Python constants; lists are tuples.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Captured:
     weights: list[Weight]
     records: list[Record]
     outputs: list[Any]
-    """Flat leaves: `Value`, `Expr`, `Ratio` or a constant."""
+    """Flat leaves: `Value`, `Expr`, `Real` or a constant."""
     checks: list[Check]
     pins: list[Pin]
     updates: list[Update]
@@ -147,6 +147,8 @@ class Captured:
     """Of outputs that are tensors; of one that is not there, `memory` says where it lies."""
     steering: Steering = FREE
     """Leads a run at other sizes on the way that was captured."""
+    rewritten: bool = False
+    """Do its runs notice what Python's operators hide?"""
     asks_layouts: bool = False
     """The program goes by how its arguments lie in memory: refuse those that lie otherwise, and gaps."""
     keeps_layouts: bool = False

@@ -16,7 +16,6 @@ from dlcb.frontend.tracing.layouts import tracked_strides
 from dlcb.frontend.tracing.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_RECORDED, RESHAPING_IN_PLACE, aten_name
 from dlcb.frontend.tracing.overloads import NATIVE_BATCH_NORM, overload_handler
 from dlcb.frontend.tracing.permutes import PERMUTE_GETTERS, PERMUTES
-from dlcb.frontend.tracing.quotient import TrackedQuotient
 from dlcb.frontend.tracing.records import Operands
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.sym_functions import SYM_FUNCTIONS
@@ -32,13 +31,13 @@ Kwargs = dict[str, Any]
 
 
 def _shape(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> TrackedSize:
-    return TrackedSize(trace.dims(args[0]))
+    return TrackedSize(trace.hand_out(args[0]))
 
 
 def _size(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     source, *given = args
     dim = given[0] if given else kwargs.get("dim")
-    dims = trace.dims(source)
+    dims = trace.hand_out(source)
     if dim is None:
         return TrackedSize(dims)
     func(*args, **kwargs)
@@ -46,7 +45,7 @@ def _size(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _numel(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
-    return TrackedSize(trace.dims(args[0])).numel()
+    return TrackedSize(trace.hand_out(args[0])).numel()
 
 
 def _nbytes(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> int:
@@ -218,7 +217,7 @@ def _tensor(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(data, (int, float)):
         return _scalar(trace, data, dtype)
     items = cast(Operands, data) if isinstance(data, (list, tuple)) else ()
-    if any(type(item) in (TrackedInt, TrackedFloat, TrackedQuotient) for item in items):
+    if any(type(item) in (TrackedInt, TrackedFloat) for item in items):
         return trace.perform("stack", torch.stack, ([_scalar(trace, item, dtype) for item in items],), {})
     with private.real_tensors():
         real = func(data, *others, **{**kwargs, "device": "cpu"})

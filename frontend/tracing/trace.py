@@ -19,7 +19,6 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.tracing.functionalize import MaybeCopy, Memory, State, Step, Storage
 from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.tracing.primes import primes_from
-from dlcb.frontend.tracing.quotient import TrackedQuotient
 from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
@@ -69,6 +68,8 @@ class Trace(private.TorchFunctionMode):
         self.notes: list[str] = []
         self.asks_layouts = False
         """Does the program go by how tensors lie in memory?"""
+        self.hands_out_sizes = False
+        """Does the program itself, and not torch, get sizes as numbers?"""
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
         self.line = "?"
@@ -192,8 +193,8 @@ class Trace(private.TorchFunctionMode):
             return self.memory.read(self.state(operand))
         if kind is TrackedInt:
             return operand.expr
-        if kind is TrackedFloat or kind is TrackedQuotient:
-            return operand.ratio
+        if kind is TrackedFloat:
+            return operand.operand
         if isinstance(operand, (tuple, list)):
             return tuple(map(self.operand, cast(Operands, operand)))
         return operand
@@ -248,6 +249,11 @@ class Trace(private.TorchFunctionMode):
     def dims(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The sizes of a tensor as tracked ints."""
         return self._dims(self.state(tensor))
+
+    def hand_out(self, tensor: torch.Tensor) -> tuple[int, ...]:
+        """The sizes of a tensor for whoever asks."""
+        self.hands_out_sizes = self.hands_out_sizes or not self._running
+        return self.dims(tensor)
 
     def sizes(self, state: State) -> tuple[Any, ...]:
         return tuple(map(size_operand, self._dims(state)))

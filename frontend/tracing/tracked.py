@@ -1,8 +1,8 @@
-"""Integers that know how they come from the sizes of the inputs.
+"""Numbers that know how they come from the sizes of the inputs.
 
-`TrackedInt` is an `int` with the value of the trace and its `Expr`. Arithmetic gives tracked numbers again; a
-comparison asks the `Tracker`, which notes the answer; whatever needs the number itself (`int()`, `range()`,
-`math.sqrt`) *pins* it: the program holds only where the expression has the traced value.
+`TrackedInt` is an `int` with the value of the trace and its `Expr`; `TrackedFloat` is a `float` and its `Known`. Their
+arithmetic is tracked; a comparison asks the `Tracker`, which notes the answer; whatever needs the number itself
+(`range()`, `math.sin`) *pins* it: the program holds only where the expression has the traced value.
 
 Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's, and a text
 of it is most often the message of an assertion; there the traced value is used unseen. Tracing again at other sizes
@@ -12,16 +12,16 @@ finds a program that goes by it.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Self, SupportsIndex, cast
 
-from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, mod, mul, sub, sym
-from dlcb.frontend.tracing.quotient import TrackedQuotient
-from dlcb.frontend.tracing.tracker import Ratio, Tracker
-
-_EXACT_FACTOR = 1 << 21
-"""An integer below this times a size is exact in double precision."""
+from dlcb.dialects.shape.expr import Expr, add, const, floordiv, mod, mul, sub, sym
+from dlcb.frontend.tracing import floats
+from dlcb.frontend.tracing.floats import Known
+from dlcb.frontend.tracing.real import FUNCTIONS, Real
+from dlcb.frontend.tracing.tracker import Tracker
 
 
 def symbol(tracker: Tracker, name: str, value: int, is_size: bool = True) -> int:
@@ -45,18 +45,18 @@ def traced(value: Any) -> Any:
     """The number as it is in the trace, without a record of the use: for callers who record it otherwise."""
     if type(value) is TrackedInt:
         return int.__int__(value)
-    return float.__float__(value) if type(value) in _FLOATS else value
+    return float.__float__(value) if type(value) is TrackedFloat else value
 
 
 def pinned(value: Any, by: str) -> Any:
     """The number as it is in the trace; a tracked one is recorded as used."""
-    return value.pin(by) if type(value) is TrackedInt or type(value) in _FLOATS else value
+    return value.pin(by) if type(value) is TrackedInt or type(value) is TrackedFloat else value
 
 
 def _arithmetic(compute: Callable[[int, int], int], build: Callable[[Expr, Expr], Expr], reverse: bool = False) -> Any:
     name = compute.__name__
 
-    def operator(self: TrackedInt, other: Any) -> Any:
+    def method(self: TrackedInt, other: Any) -> Any:
         a, b = (other, self) if reverse else (self, other)
         if isinstance(other, int):
             return number(self.tracker, build(expr_of(a), expr_of(b)), compute(traced(a), traced(b)))
@@ -66,27 +66,27 @@ def _arithmetic(compute: Callable[[int, int], int], build: Callable[[Expr, Expr]
             return cast(Any, other) * self.pin("repetition")
         return NotImplemented
 
-    return operator
+    return method
 
 
 def _comparison(compute: Callable[[int, int], bool], kind: str, swap: bool = False, negate: bool = False) -> Any:
     name = compute.__name__
 
-    def operator(self: TrackedInt, other: Any) -> Any:
+    def method(self: TrackedInt, other: Any) -> Any:
         if isinstance(other, int):
             lhs, rhs = (other, self) if swap else (self, other)
             return self.tracker.compare(kind, expr_of(lhs), expr_of(rhs), compute(self, other) != negate) != negate
         return getattr(_as_float(self, self.tracker), name)(other) if isinstance(other, float) else NotImplemented
 
-    return operator
+    return method
 
 
 def _pinning(compute: Callable[[Any, Any], Any], by: str, reverse: bool = False) -> Any:
-    def operator(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Any) -> Any:
         a, b = self.pin(by), pinned(other, by)
         return compute(b, a) if reverse else compute(a, b)
 
-    return operator
+    return method
 
 
 class TrackedInt(int):
@@ -157,6 +157,8 @@ class TrackedInt(int):
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
         if type(other) is int and 0 <= other <= 4 and modulus is None:
             return math.prod(repeat(self, other))
+        if modulus is None and (type(other) is float or (type(other) is int and other < 0)):
+            return _power(self, other)
         return cast(Any, pow(self.pin("a power"), pinned(other, "a power"), modulus))
 
     def __truediv__(self, other: Any) -> Any:
@@ -195,17 +197,15 @@ class TrackedInt(int):
         return int, (traced(self),)
 
 
-def _as_float(value: float, tracker: Tracker) -> TrackedFloat:
-    """Any number as a ratio."""
+def known_of(value: float, tracker: Tracker) -> Known:
     if type(value) is TrackedFloat:
-        return value
-    if isinstance(value, int):
-        return TrackedFloat(float(traced(value)), expr_of(value), 1, tracker)
-    value = pinned(value, "float arithmetic")
-    if not math.isfinite(value):
-        return TrackedFloat(value, const(0), 0, tracker)
-    numerator, denominator = value.as_integer_ratio()
-    return TrackedFloat(value, const(numerator), denominator, tracker)
+        return value.known
+    return floats.integer(expr_of(value), traced(value), tracker) if isinstance(value, int) else floats.literal(value)
+
+
+def _as_float(value: float, tracker: Tracker) -> TrackedFloat:
+    """Any number as a tracked float."""
+    return value if type(value) is TrackedFloat else TrackedFloat(known_of(value, tracker), tracker)
 
 
 def noticing(value: Any, other: Any) -> Any:
@@ -213,112 +213,87 @@ def noticing(value: Any, other: Any) -> Any:
     return _as_float(value, other.tracker) if type(value) is float and type(other) is TrackedInt else value
 
 
-def _ratio(tracker: Tracker, numerator: Expr, denominator: int, value: float) -> float:
-    """A tracked float; a plain one where the expression is a literal."""
-    if not tracker.active or numerator.value is not None:
-        return value
-    return TrackedFloat(value, *_lowest_terms(numerator, denominator), tracker)
+def real_function(name: str, by: str, *operands: float) -> float:
+    """A function of numbers of which one is tracked. Where what it is at other sizes is not known, they are pinned."""
+    tracker = next(o.tracker for o in operands if type(o) is TrackedInt or type(o) is TrackedFloat)
+    found = floats.combined(tracker, name, *[known_of(o, tracker) for o in operands]) if tracker.active else None
+    if found is None:
+        return FUNCTIONS[name](*[pinned(o, by) for o in operands])
+    return found.value if isinstance(found.part, float) else TrackedFloat(found, tracker)
 
 
-def _quotient(a: TrackedFloat, b: TrackedFloat, value: float) -> float:
-    """a / b, both exact, which holds where b is not 0."""
-    tracker = a.tracker
-    if not tracker.active:
-        return value
-    tracker.compare("eq", b.numerator, const(0), False)
-    return TrackedQuotient(value, mul(a.numerator, b.denominator), mul(b.numerator, a.denominator), tracker)
-
-
-def _factors(e: Expr) -> list[int]:
-    return [coefficient for coefficient, _ in e.terms]
-
-
-def _lowest_terms(numerator: Expr, denominator: int) -> tuple[Expr, int]:
-    common = math.gcd(denominator, *_factors(numerator))
-    return (floordiv(numerator, common), denominator // common) if common > 1 else (numerator, denominator)
-
-
-def _is_exact(numerator: Expr, denominator: int) -> bool:
-    """Whether double precision holds the ratio exactly, for all sizes that a tensor can have."""
-    power_of_two = denominator > 0 and denominator & (denominator - 1) == 0
-    return power_of_two and all(abs(factor) < _EXACT_FACTOR for factor in _factors(numerator))
-
-
-def _float_arithmetic(
-    compute: Callable[[float, float], float], build: Callable[[TrackedFloat, TrackedFloat], Expr], reverse: bool = False
-) -> Any:
-    """Tracked while every step is exact: Python's result is then the ratio itself. The denominators multiply."""
-
-    def operator(self: TrackedFloat, other: Any) -> Any:
+def _float_arithmetic(name: str, by: str = "float arithmetic", reverse: bool = False) -> Any:
+    def method(self: TrackedFloat, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        a, b = self, _as_float(other, self.tracker)
-        if reverse:
-            a, b = b, a
-        value = compute(traced(a), traced(b))
-        if a.is_exact and b.is_exact:
-            numerator, denominator = _lowest_terms(build(a, b), a.denominator * b.denominator)
-            if _is_exact(numerator, denominator):
-                return _ratio(self.tracker, numerator, denominator, value)
-        a.pin("float arithmetic")
-        b.pin("float arithmetic")
-        return value
+        return real_function(name, by, other, self) if reverse else real_function(name, by, self, other)
 
-    return operator
+    return method
 
 
 def _float_comparison(compute: Callable[[Any, Any], bool], kind: str, swap: bool = False, negate: bool = False) -> Any:
-    def operator(self: TrackedFloat, other: Any) -> Any:
+    def method(self: TrackedFloat, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
-        b = _as_float(other, self.tracker)
-        outcome = compute(traced(self), traced(b))
-        if not b.denominator:
+        a, b = self.known, known_of(other, self.tracker)
+        outcome = compute(a.value, b.value)
+        if not math.isfinite(b.value):
             return outcome
-        lhs, rhs = mul(self.numerator, b.denominator), mul(b.numerator, self.denominator)
-        if swap:
-            lhs, rhs = rhs, lhs
+        sides = floats.cross_products(self.tracker, a, b)
+        if sides is None:
+            self.pin("a comparison")
+            pinned(other, "a comparison")
+            return outcome
+        lhs, rhs = reversed(sides) if swap else sides
         return self.tracker.compare(kind, lhs, rhs, outcome != negate) != negate
 
-    return operator
+    return method
+
+
+def _rounding(find: Callable[[Tracker, Known], Expr | None], compute: Callable[[float], int], by: str) -> Any:
+    def method(self: TrackedFloat) -> int:
+        expr = find(self.tracker, self.known) if self.tracker.active else None
+        if expr is None:
+            return compute(self.pin(by))
+        return number(self.tracker, expr, compute(traced(self)))
+
+    return method
+
+
+_nearest = _rounding(floats.nearest, round, "round()")
 
 
 class TrackedFloat(float):
-    """numerator / denominator in double precision; the denominator is positive, or 0 for an infinity or NaN."""
+    """A float that comes from sizes, computed in double precision."""
 
-    numerator: Expr
-    denominator: int
+    known: Known
     tracker: Tracker
 
-    def __new__(cls, value: float, numerator: Expr, denominator: int, tracker: Tracker) -> Self:
-        self = float.__new__(cls, value)
-        self.numerator = numerator
-        self.denominator = denominator
+    def __new__(cls, known: Known, tracker: Tracker) -> Self:
+        self = float.__new__(cls, known.value)
+        self.known = known
         self.tracker = tracker
         return self
 
     @property
-    def is_exact(self) -> bool:
-        return _is_exact(self.numerator, self.denominator)
-
-    @property
-    def ratio(self) -> Ratio:
-        return Ratio(self.numerator, const(self.denominator))
+    def operand(self) -> Real:
+        """As an operand of operations on tensors."""
+        part = self.known.part
+        return part if isinstance(part, Real) else Real("div", (part, 1.0))
 
     def pin(self, by: str) -> float:
-        self.tracker.pin(self.numerator, self.tracker.value(self.numerator), by)
+        for expr in self.operand.expressions():
+            self.tracker.pin(expr, self.tracker.value(expr), by)
         return traced(self)
 
-    __add__ = __radd__ = _float_arithmetic(
-        float.__add__, lambda a, b: add(mul(a.numerator, b.denominator), mul(b.numerator, a.denominator))
-    )
-    __mul__ = __rmul__ = _float_arithmetic(float.__mul__, lambda a, b: mul(a.numerator, b.numerator))
-    __sub__ = _float_arithmetic(
-        float.__sub__, lambda a, b: sub(mul(a.numerator, b.denominator), mul(b.numerator, a.denominator))
-    )
-    __rsub__ = _float_arithmetic(
-        float.__sub__, lambda a, b: sub(mul(a.numerator, b.denominator), mul(b.numerator, a.denominator)), reverse=True
-    )
+    __add__ = _float_arithmetic("add")
+    __radd__ = _float_arithmetic("add", reverse=True)
+    __mul__ = _float_arithmetic("mul")
+    __rmul__ = _float_arithmetic("mul", reverse=True)
+    __sub__ = _float_arithmetic("sub")
+    __rsub__ = _float_arithmetic("sub", reverse=True)
+    __truediv__ = _float_arithmetic("div", "a division")
+    __rtruediv__ = _float_arithmetic("div", "a division", reverse=True)
 
     __eq__ = _float_comparison(float.__eq__, "eq")
     __ne__ = _float_comparison(float.__ne__, "eq", negate=True)
@@ -330,48 +305,32 @@ class TrackedFloat(float):
     def __hash__(self) -> int:
         return hash(self.pin("a look-up by its value"))
 
-    __floordiv__ = _pinning(float.__floordiv__, "a division")
-    __rfloordiv__ = _pinning(float.__floordiv__, "a division", reverse=True)
-    __mod__ = _pinning(float.__mod__, "a remainder")
-    __rmod__ = _pinning(float.__mod__, "a remainder", reverse=True)
-    __pow__ = _pinning(pow, "a power")
+    __floordiv__ = _pinning(operator.floordiv, "a division")
+    __rfloordiv__ = _pinning(operator.floordiv, "a division", reverse=True)
+    __mod__ = _pinning(operator.mod, "a remainder")
+    __rmod__ = _pinning(operator.mod, "a remainder", reverse=True)
+    __divmod__ = _pinning(divmod, "a division")
+    __rdivmod__ = _pinning(divmod, "a division", reverse=True)
     __rpow__ = _pinning(pow, "a power", reverse=True)
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return _as_float(other, self.tracker) / self if isinstance(other, (int, float)) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        """Dividing an exact ratio by an integer rounds once, which no floor, ceiling or comparison can see."""
-        if not isinstance(other, (int, float)):
-            return NotImplemented
-        value = traced(self) / traced(other)
-        if self.is_exact and type(other) in (int, float) and other > 0 and float(other).is_integer():
-            return _ratio(self.tracker, self.numerator, self.denominator * int(other), value)
-        if self.is_exact and type(other) in (TrackedInt, TrackedFloat):
-            divisor = _as_float(other, self.tracker)
-            if divisor.is_exact:
-                return _quotient(self, divisor, value)
-        self.pin("a division")
-        pinned(other, "a division")
-        return value
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        return _power(self, other) if modulus is None else pow(self.pin("a power"), other, modulus)
 
     def __neg__(self) -> float:
         return self * -1
 
+    def __pos__(self) -> float:
+        return self
+
     def __abs__(self) -> float:
         return self if self >= 0 else -self
 
-    def __floor__(self) -> int:
-        return number(self.tracker, floordiv(self.numerator, self.denominator), math.floor(traced(self)))
-
-    def __ceil__(self) -> int:
-        return number(self.tracker, ceildiv(self.numerator, self.denominator), math.ceil(traced(self)))
-
-    def __trunc__(self) -> int:
-        return math.floor(self) if self >= 0 else math.ceil(self)
+    __floor__ = _rounding(floats.floor, math.floor, "math.floor()")
+    __ceil__ = _rounding(floats.ceil, math.ceil, "math.ceil()")
+    __trunc__ = _rounding(floats.trunc, math.trunc, "int()")
 
     def __round__(self, digits: SupportsIndex | None = None) -> Any:
-        return round(self.pin("round()"), digits)
+        return _nearest(self) if digits is None else round(self.pin("round()"), digits)
 
     def __int__(self) -> int:
         return int(self.pin("int()"))
@@ -385,6 +344,12 @@ class TrackedFloat(float):
     def is_integer(self) -> bool:
         return self.pin("is_integer()").is_integer()
 
+    def as_integer_ratio(self) -> tuple[int, int]:
+        return self.pin("as_integer_ratio()").as_integer_ratio()
+
+    def hex(self) -> str:
+        return self.pin("hex()").hex()
+
     def __repr__(self) -> str:
         return float.__repr__(self)
 
@@ -392,7 +357,11 @@ class TrackedFloat(float):
         return float, (traced(self),)
 
 
-_FLOATS = (TrackedFloat, TrackedQuotient)
+def _power(base: Any, exponent: Any) -> Any:
+    """A power that is no product of integers."""
+    if type(exponent) in (int, float) and not (traced(base) < 0 and not float(exponent).is_integer()):
+        return real_function("pow", "a power", base, exponent)
+    return pow(pinned(base, "a power"), pinned(exponent, "a power"))
 
 
 class TrackedSize(tuple[int, ...]):

@@ -36,17 +36,6 @@ class Check(Require):
         return bool(evaluate(self.condition, values))
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A float operand that is `numerator / denominator` in double precision, rounded once."""
-
-    numerator: Expr
-    denominator: Expr
-
-    def value(self, sizes: Mapping[str, int]) -> float:
-        return evaluate(self.numerator, sizes) / evaluate(self.denominator, sizes)
-
-
 class Tracker:
     """The checks of one trace, and the traced value of every symbol. Once inactive it records nothing: numbers that
     outlive their trace are plain ones."""

@@ -54,7 +54,7 @@ n, m, h = map(sym, NAMES)
 Recipe = tuple[str, tuple["Recipe | int | str", ...]]
 """A tree of function names over integers and symbol names, which no constructor has simplified."""
 
-_ARITY = {"add": 2, "mul": 2, "select": 3, "logical_not": 1}
+_ARITY = {"add": 2, "mul": 2, "select": 3, "logical_not": 1, "isqrt": 1}
 _OPS = ("add", "mul", *(op for op in FUNCTIONS if op not in ("scaled", "broadcast")))
 
 leaves = st.sampled_from(NAMES) | st.integers(-4, 9)

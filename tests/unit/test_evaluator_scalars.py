@@ -17,7 +17,8 @@ from dlcb.errors import InternalError
 from dlcb.evaluator.coordinates import ARRAY_FUNCTIONS, call, evaluate_indices
 from dlcb.evaluator.scalars import SCALARS, apply, convert, fold
 
-ARITY = {name: 3 if name in ("select", "scaled") else 1 if name == "logical_not" else 2 for name in expr.FUNCTIONS}
+_ARITY = {"select": 3, "scaled": 3, "logical_not": 1, "isqrt": 1}
+ARITY = {name: _ARITY.get(name, 2) for name in expr.FUNCTIONS}
 
 
 def test_the_table_of_scalar_functions_is_complete() -> None:
