@@ -21,7 +21,7 @@ from dlcb.benchmarks.case import DTYPES
 from dlcb.benchmarks.contenders import KINDS
 from dlcb.benchmarks.runner import Benchmark, Settings, exit_status, run, shown
 
-NAMES = ("memory", "overhead", "models", "compile")
+NAMES = ("memory", "overhead", "models", "compile", "serving")
 
 
 def load(name: str) -> Benchmark:

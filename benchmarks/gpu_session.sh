@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is checked and measured on a GPU, in one go: tests, accuracy and times of the real models, the sanitizer's tools.
-# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory overhead models compile stages sanitize kinds (default: all)
+# usage: benchmarks/gpu_session.sh FOLDER [part ...]      parts: tests calls shapes live memory overhead models compile stages serving sanitize kinds (default: all)
 set -u
 out=$1
 shift
-parts=${*:-tests calls shapes live memory overhead models compile stages sanitize kinds}
+parts=${*:-tests calls shapes live memory overhead models compile stages serving sanitize kinds}
 cd "$(dirname "$0")/.." || exit 2
 export PYTHONPATH=$PWD/.typecheck${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 status=0
@@ -33,6 +33,7 @@ memory() { benchmark memory; }
 overhead() { benchmark overhead; }
 models() { benchmark models; }
 compile() { benchmark compile; }
+serving() { benchmark serving; }
 # Seconds of DLCB's stages, for the models of `models`.
 stages() {
   benchmark compile stages --experiments stages --contenders dlcb,dlcb_dynamic --models \

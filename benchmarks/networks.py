@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dlcb.benchmarks import vision_models, zoo
-from dlcb.benchmarks.accuracy import judge_all
+from dlcb.benchmarks.accuracy import Verdict, judge_all
 from dlcb.benchmarks.case import Case, Shape, placed
 from dlcb.benchmarks.report import Row, verdict_fields
 
@@ -50,10 +50,13 @@ class Network:
 
     def judged(self, call: Callable[..., Any], inputs: dict[str, Any], times: int = JUDGED_CALLS) -> Row:
         """The results of some calls, as fields of a row."""
+        return verdict_fields(self.verdicts(call, inputs, times))
+
+    def verdicts(self, call: Callable[..., Any], inputs: dict[str, Any], times: int) -> list[Verdict]:
         with torch.no_grad():
             eager = self.model(**inputs)
             exact = self._exact(**placed(inputs, self.device, torch.float64))
-            return verdict_fields([v for _ in range(times) for v in judge_all(call(**inputs), eager, exact)])
+            return [v for _ in range(times) for v in judge_all(call(**inputs), eager, exact)]
 
 
 LAYOUTS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}

@@ -17,6 +17,9 @@ from dlcb.benchmarks.contenders import COMMON, why_not
 from dlcb.benchmarks.report import Report, Row, Table, table
 
 
+QUICK_DTYPES = ("f32",)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a run is asked for. What is empty of `contenders`, `dtypes`, `programs` and `experiments` is the
@@ -78,7 +81,7 @@ class Benchmark:
             settings.json,
             settings.quick,
             tuple(c for c in settings.contenders or self.contenders if c in self.contenders),
-            settings.dtypes or self.dtypes,
+            settings.dtypes or (QUICK_DTYPES if settings.quick else self.dtypes),
             settings.programs or programs,
             settings.experiments or self.experiments,
             settings.seconds,

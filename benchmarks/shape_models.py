@@ -260,6 +260,58 @@ class StepAppending(nn.Module):
         return self.head(x), kept
 
 
+class Gpt2Block(nn.Module):
+    """A layer of GPT-2 (Radford et al., 2019), for one token."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.attention = CachedAttention(width, heads)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.inner = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: Tensor, past: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        q, k, v = self.attention.project(self.norms[0](x))
+        keys, values = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+        found = F.scaled_dot_product_attention(q, keys, values)
+        x = x + self.attention.out(found.transpose(1, 2).flatten(2))
+        return x + self.inner(self.norms[1](x)), (keys, values)
+
+
+class Gpt2Step(nn.Module):
+    """One token after a past of any length; the past comes back with its keys and values."""
+
+    def __init__(self, layers: int, width: int, heads: int, vocabulary: int, positions: int) -> None:
+        super().__init__()
+        self.embed, self.places = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
+        self.layers: Any = nn.ModuleList(Gpt2Block(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, ids: Tensor, past: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        length = past[0][0].shape[2]
+        x = self.embed(ids) + self.places(torch.arange(length, length + 1, device=ids.device))
+        kept: list[tuple[Tensor, Tensor]] = []
+        for layer, before in zip(self.layers, past, strict=True):
+            x, now = layer(x, before)
+            kept.append(now)
+        return self.norm(x), kept
+
+
+def gpt2_step(real: bool) -> Case:
+    """For shapes (n, length of the past): the 124M parameters of GPT-2, or few."""
+    layers, width, heads, vocabulary, positions = (12, 768, 12, 50257, 1024) if real else (2, 32, 4, 61, 80)
+
+    def inputs(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+        n, length = shape
+        sizes = (n, heads, length, width // heads)
+        past = [(torch.randn(sizes, dtype=dtype), torch.randn(sizes, dtype=dtype)) for _ in range(layers)]
+        return {"ids": torch.randint(0, vocabulary, (n, 1)), "past": past}
+
+    build = seeded(lambda: Gpt2Step(layers, width, heads, vocabulary, positions))
+    return Case("gpt2_step", build, inputs, (2, 64) if real else (2, 12), TEXTS)
+
+
 # Experts
 
 

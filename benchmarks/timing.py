@@ -39,6 +39,9 @@ class Spread:
         last = len(ordered) - 1
         return cls(statistics.median(ordered), ordered[round(last * 0.1)], ordered[round(last * 0.9)])
 
+    def divided(self, count: int) -> Spread:
+        return Spread(self.median / count, self.low / count, self.high / count)
+
     def fields(self, name: str) -> dict[str, float]:
         """As fields of a row: `ms`, `ms_p10`, `ms_p90`."""
         return {name: self.median, f"{name}_p10": self.low, f"{name}_p90": self.high}
@@ -105,6 +108,23 @@ def host_us(calls: Sequence[Call], device: torch.device, rounds: int, batch: int
     return Spread.of(times)
 
 
+def device_ms(call: Call, device: torch.device, rounds: int) -> Spread:
+    """Milliseconds of the device for a call that only replays a graph."""
+    if device.type != "cuda":
+        return wall_ms([call], device, rounds, batch=1)
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    call()
+    times: list[float] = []
+    for _ in range(rounds):
+        torch.cuda.synchronize(device)
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize(device)
+        times.append(begin.elapsed_time(end))
+    return Spread.of(times)
+
+
 def replayed_ms(calls: Sequence[Call], device: torch.device, rounds: int, repeats: int) -> tuple[Spread, list[Any]]:
     """Milliseconds of a call where all calls, `repeats` times in turn, are one CUDA graph; and what the last turn's
     calls gave in its last replay. Each call of the graph has results of its own, so no call finds its output in the
@@ -113,19 +133,9 @@ def replayed_ms(calls: Sequence[Call], device: torch.device, rounds: int, repeat
         spread = wall_ms(calls, device, rounds, batch=repeats * len(calls))
         return spread, [call() for call in calls]
     graph, results = record(calls, device, repeats)
-    times: list[float] = []
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    graph.replay()
-    for _ in range(rounds):
-        torch.cuda.synchronize(device)
-        begin.record()
-        graph.replay()
-        end.record()
-        torch.cuda.synchronize(device)
-        times.append(begin.elapsed_time(end) / (repeats * len(calls)))
+    spread = device_ms(graph.replay, device, rounds).divided(repeats * len(calls))
     kept = [[t.clone() for t in tensors_of(result)] for result in results[-len(calls) :]]
-    del results
-    return Spread.of(times), kept
+    return spread, kept
 
 
 def record(calls: Sequence[Call], device: torch.device, repeats: int = 1) -> tuple[torch.cuda.CUDAGraph, list[Any]]:

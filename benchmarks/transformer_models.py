@@ -98,7 +98,7 @@ class Step(nn.Module):
         return found.last_hidden_state, [(layer.keys, layer.values) for layer in kept.layers]
 
 
-def gpt2_step(real: bool) -> Case:
+def gpt2_cached(real: bool) -> Case:
     """One token after a past, for shapes (n, length of the past)."""
     tiny: dict[str, Any] = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
     vocabulary, layers, heads, width = (50257, 12, 12, 64) if real else (VOCABULARY, 2, 4, 8)
@@ -109,7 +109,7 @@ def gpt2_step(real: bool) -> Case:
         past = [tuple(torch.randn(n, heads, length, width, dtype=dtype) for _ in range(2)) for _ in range(layers)]
         return {"input_ids": torch.randint(0, vocabulary, (n, 1)), "past": past}
 
-    return Case("gpt2_step", lambda: Step(build()).eval(), inputs, (2, 64) if real else (2, 12), TEXTS)
+    return Case("gpt2_cached", lambda: Step(build()).eval(), inputs, (2, 64) if real else (2, 12), TEXTS)
 
 
 # T5: an encoder, and a decoder over what an encoder made
