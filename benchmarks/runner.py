@@ -16,7 +16,6 @@ import torch
 from dlcb.benchmarks.contenders import COMMON, why_not
 from dlcb.benchmarks.report import Report, Row, Table, table
 
-
 QUICK_DTYPES = ("f32",)
 
 
