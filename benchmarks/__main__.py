@@ -46,6 +46,9 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(dest="name", required=True, metavar="NAME")
     for name in NAMES:
         _add_benchmark(commands.add_parser(name, help=load(name).about, formatter_class=_Formatter), load(name))
+    plot = commands.add_parser("plot", help="draw PNG and SVG of results")
+    plot.add_argument("results", type=Path, nargs="+", metavar="RESULTS.json")
+    plot.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     return made
 
 
@@ -67,8 +70,21 @@ def _add_benchmark(command: argparse.ArgumentParser, benchmark: Benchmark) -> No
     command.add_argument("--seed", type=int, help="of the random inputs; one of its own each run where none is given")
 
 
+def plot(results: Sequence[Path], folder: Path) -> int:
+    """matplotlib is imported for this alone."""
+    try:
+        written = importlib.import_module("dlcb.benchmarks.plots").draw(results, folder)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print("\n".join(map(str, written)))
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
+    if options.name == "plot":
+        return plot(options.results, options.out)
     benchmark = load(options.name)
     settings = Settings(
         options.json,

@@ -96,6 +96,7 @@ BENCHMARK = Benchmark(
     tables=tuple(Table(value, ("program", "dtype", "batch")) for value in ("throughput", "first_s")),
     programs=VISION,
     quick_programs=("resnet18",),
+    more_programs=("rows",),
     dtypes=("f16", "f32"),
     cases=cases,
 )

@@ -25,8 +25,8 @@ JUDGED_CALLS = 3
 
 
 def case_of(name: str, quick: bool) -> Case:
-    """The model at its real size, or small."""
-    if quick and name in zoo.SMALL:
+    """The model at its real size, or small; small where there is no other."""
+    if name in zoo.SMALL and (quick or name not in zoo.REAL):
         return zoo.SMALL[name]()
     return vision_models.case(name) if name in VISION else zoo.REAL[name]()
 
