@@ -4,7 +4,7 @@
 
 Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch
 stays on each kernel: `dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row
-axes, what a vector demands, whether rows are stored whole).
+axes, what a vector demands, in tiles those along either axis, whether rows are stored whole).
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from dlcb.dialects.coord.crossing import crossing, facts_of
 from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
-from dlcb.dialects.coord.vectors import vector_facts
+from dlcb.dialects.coord.vectors import VectorFacts, vector_facts
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.errors import InternalError
@@ -26,6 +28,7 @@ from dlcb.lowering.kernels.flat import lower_flat
 from dlcb.lowering.kernels.row import RowPlan
 from dlcb.lowering.kernels.rows import lower_row
 from dlcb.lowering.kernels.scan import lower_scan
+from dlcb.lowering.kernels.tile import lower_tile
 from dlcb.passes.stages import mark_stage
 
 FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
@@ -33,6 +36,9 @@ FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
 
 def variant_name(kernel: str, schedule: ScheduleAttr) -> str:
     row = "" if schedule.row == "none" else f"_{schedule.row}{schedule.items or 'long'}"
+    tile = schedule.transpose
+    if tile is not None:
+        row = f"_{tile.along}x{tile.across}_v{tile.vector}"
     step = "" if schedule.step is None else f"_step{schedule.step}"
     return f"{kernel}{row}{step}_v{schedule.vector}" + ("_i64" if schedule.index == 64 else "")
 
@@ -41,29 +47,36 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     """The variants of a kernel, in the order of its schedules."""
     if kernel.schedules is None:
         raise InternalError(f"kernel {kernel.symbol} has no schedule")
-    facts = vector_facts(kernel)
-    space = DictionaryAttr(
-        {
-            "outer": kernel.outer,
-            "row": kernel.row,
-            "numbers": dims_attr(tuple(kernel.reached)),
-            "aligned": ArrayAttr(map(IntAttr, facts.aligned)),
-            "divisible": dims_attr(facts.divisible),
-            "stored": IntAttr(int(bool(row_stores(kernel)))),
-        }
-    )
+    space: dict[str, Attribute] = {
+        "outer": kernel.outer,
+        "row": kernel.row,
+        "numbers": dims_attr(tuple(kernel.reached)),
+        "vector": _demands(vector_facts(kernel)),
+        "stored": IntAttr(int(bool(row_stores(kernel)))),
+    }
+    found = crossing(kernel) if any(s.transpose is not None for s in kernel.schedules.data) else None
+    if found is not None:
+        space |= zip(("across", "along"), map(_demands, facts_of(kernel, found)), strict=True)
     lowered: list[CudaKernelOp] = []
     plan = RowPlan(kernel) if kernel.row.dims else None
     along_row = lower_scan if kernel.has_scans else lower_row
     for schedule in kernel.schedules.data:
         name = variant_name(kernel.symbol, schedule)
-        variant = lower_flat(name, kernel, schedule) if plan is None else along_row(name, plan, schedule)
+        if plan is not None:
+            variant = along_row(name, plan, schedule)
+        else:
+            variant = (lower_flat if schedule.transpose is None else lower_tile)(name, kernel, schedule)
         variant.attributes[FORM] = StringAttr(kernel.symbol)
         variant.attributes[SCHEDULE] = schedule
-        variant.attributes[SPACE] = space
+        variant.attributes[SPACE] = DictionaryAttr(space)
         variant.location = kernel.location
         lowered.append(variant)
     return lowered
+
+
+def _demands(facts: VectorFacts) -> DictionaryAttr:
+    """What vectors demand of buffers and of sizes."""
+    return DictionaryAttr({"aligned": ArrayAttr(map(IntAttr, facts.aligned)), "divisible": dims_attr(facts.divisible)})
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 * no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
   then with 64 bits (1 only, where there are several axes). What the sizes of all launches rule out is left out.
+* no row, and memory that lies along another axis than the innermost one: before these, tiles that are turned in shared
+  memory.
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
   registers; a loop that reads again for the longest, for those that need 64 bits, and where nothing but an address
   that is not aligned forbids vectors.
@@ -15,28 +17,24 @@ The choice is made here and only here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp
-from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import MAX_THREAD_ROW, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, memory_ops, vector_facts
-from dlcb.dialects.graph.structure import LaunchOp
-from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
-from dlcb.dialects.shape.expr import Expr, const, mul, sym
-from dlcb.passes.functions import functions, system_of
 from dlcb.passes.parts import may_be_cut
+from dlcb.passes.precision import relax_precision
 from dlcb.passes.scan_schedule import scan_schedules
-from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
+from dlcb.passes.tile_schedule import tile_schedules
+from dlcb.passes.uses import UNKNOWN, Use, needs_wide, uses_of, widths
 
 FLAT_THREADS = 256
 WARP_THREADS = 128
@@ -51,94 +49,15 @@ NARROW_ITEMS = 8
 """As many, of a part, where none has more than two bytes."""
 
 
-@dataclass(frozen=True)
-class Use:
-    """One launch of a kernel: what its parameters are bound to, and the elements of its largest buffer; None where only
-    a call tells."""
-
-    bound: Mapping[str, Expr]
-    elements: int | None
-
-    def value(self, dim: Dim) -> int | None:
-        if isinstance(dim, int):
-            return dim
-        expr = self.bound.get(dim)
-        return None if expr is None else expr.value
-
-    def product(self, dims: Sequence[Dim]) -> Expr:
-        """Of sizes; one that no launch binds is a symbol."""
-        return reduce(mul, [const(d) if isinstance(d, int) else self.bound.get(d, sym(d)) for d in dims], const(1))
-
-    def is_multiple(self, dim: Dim, of: int) -> bool:
-        """Is it a multiple whatever the sizes of a call are?"""
-        expr = const(dim) if isinstance(dim, int) else self.bound.get(dim)
-        return of == 1 or (expr is not None and all(coefficient % of == 0 for coefficient, _ in expr.terms))
-
-
-UNKNOWN = Use({}, 0)
-"""Stands for the launches of a kernel that no function here launches."""
-
-
-def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
-    """The launches of each kernel."""
-    found: dict[str, list[Use]] = {}
-    for func in functions(module):
-        sizes = DefinedSizes.from_system(system_of(func))
-        for launch in func.body.block.ops:
-            if isinstance(launch, LaunchOp):
-                elements = _largest([*launch.operands, *launch.results])
-                for form in launch.forms.data:
-                    kernel, bindings = form.data["kernel"], form.data["bindings"]
-                    assert isinstance(kernel, SymbolRefAttr)
-                    assert isinstance(bindings, DictionaryAttr)
-                    bound = {k: sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
-                    found.setdefault(kernel.root_reference.data, []).append(Use(bound, elements))
-    return found
-
-
-def _largest(values: Iterable[SSAValue]) -> int | None:
-    """Elements of the largest tensor; None unless all sizes are literal and no tensor has gaps."""
-    most = 0
-    for t in map(type_of, values):
-        sizes = [d for d in t.dims if isinstance(d, int)]
-        if len(sizes) != t.rank or isinstance(t.layout, StridedLayout):
-            return None
-        most = max(most, prod(sizes))
-    return most
-
-
-def widths(facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
-    """Vector widths worth having, widest first: those that the sizes of a launch may allow, and 1."""
-    powers = [facts.widest >> i for i in range(facts.widest.bit_length())]
-    wanted = {1}
-    for use in uses or [UNKNOWN]:
-        proved = next(v for v in powers if all(use.is_multiple(d, v) for d in facts.divisible))
-        literal = all(use.value(d) is not None for d in facts.divisible)
-        wanted.update((proved,) if literal else powers[: powers.index(proved) + 1])
-    return sorted(wanted, reverse=True)
-
-
 def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
+    tiles, serve_all = tile_schedules(kernel, uses)
+    if serve_all:
+        return tiles
     vectors = widths(vector_facts(kernel), uses)
     short = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 32) for v in vectors]
     one_axis = len(kernel.outer.dims) <= 1
     long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in (vectors if one_axis else [1])]
-    return short + long if needs_wide(kernel, uses) else short
-
-
-def needs_wide(kernel: KernelOp, uses: Sequence[Use]) -> bool:
-    """May some coordinate, offset or number of a launch need 64 bits?"""
-    if any(op.extra is not None for op in memory_ops(kernel)):
-        return True
-    axes = (*kernel.outer.dims, *kernel.row.dims)
-    for use in uses or [UNKNOWN]:
-        values = [use.value(d) for d in (*axes, *kernel.reached)]
-        known = [v for v in values if v is not None]
-        if len(known) != len(values) or use.elements is None:
-            return True
-        if max(prod(known[: len(axes)]), use.elements, *map(abs, known[len(axes) :])) >= INDEX_LIMIT:
-            return True
-    return False
+    return tiles + (short + long if needs_wide(kernel, uses) else short)
 
 
 def along_memory(kernel: KernelOp) -> bool:
@@ -257,6 +176,7 @@ class SchedulePass(ModulePass):
         uses = uses_of(op)
         for kernel in op.body.block.ops:
             if isinstance(kernel, KernelOp) and kernel.schedules is None:
+                relax_precision(kernel)
                 choose = row_schedules if kernel.row.dims else flat_schedules
                 kernel.properties["schedules"] = ArrayAttr(choose(kernel, uses.get(kernel.symbol, ())))
         mark_stage(op, "schedule")

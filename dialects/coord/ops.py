@@ -44,6 +44,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects._xdsl import QuickOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.dialects.coord.transpose import TransposeAttr
 from dlcb.dialects.graph.types import Dim, DimsAttr, dims_attr
 from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.types import NAMES, TYPE_NAME, index
@@ -475,4 +476,4 @@ OPS: list[type[Operation]] = [
     YieldOp,
     StoreOp,
 ]
-ATTRS: list[type[Attribute]] = [BufferType, ScheduleAttr]
+ATTRS: list[type[Attribute]] = [BufferType, ScheduleAttr, TransposeAttr]

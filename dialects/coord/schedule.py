@@ -12,6 +12,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects.coord.transpose import TransposeAttr
+
 RowBinding = Literal["none", "warp", "block", "thread", "column", "tile", "walk"]
 Stage = Literal["none", "registers"]
 
@@ -42,6 +44,7 @@ class ScheduleAttr(ParametrizedAttribute):
     * `step`, optional: the rows are cut into parts, and launches follow one another. Step i makes the i-th reduction of
       each part and leaves it in a workspace, where later steps combine it; the last step stores the results. Whole rows
       are stored part by part.
+    * `transpose`, optional, of kernels without a row: a block computes a tile, `items` coordinates a thread.
     """
 
     name = "dlcb.coord.schedule"
@@ -52,10 +55,18 @@ class ScheduleAttr(ParametrizedAttribute):
     stage_attr: StringAttr
     index_attr: IntAttr
     step_attr: IntAttr | NoneAttr
+    transpose_attr: TransposeAttr | NoneAttr
 
     @staticmethod
     def of(
-        row: RowBinding, threads: int, vector: int, items: int, stage: Stage, index: int, step: int | None = None
+        row: RowBinding,
+        threads: int,
+        vector: int,
+        items: int,
+        stage: Stage,
+        index: int,
+        step: int | None = None,
+        transpose: TransposeAttr | None = None,
     ) -> ScheduleAttr:
         return ScheduleAttr(
             StringAttr(row),
@@ -65,6 +76,7 @@ class ScheduleAttr(ParametrizedAttribute):
             StringAttr(stage),
             IntAttr(index),
             NoneAttr() if step is None else IntAttr(step),
+            transpose or NoneAttr(),
         )
 
     @property
@@ -95,6 +107,10 @@ class ScheduleAttr(ParametrizedAttribute):
     def step(self) -> int | None:
         return self.step_attr.data if isinstance(self.step_attr, IntAttr) else None
 
+    @property
+    def transpose(self) -> TransposeAttr | None:
+        return self.transpose_attr if isinstance(self.transpose_attr, TransposeAttr) else None
+
     def verify(self) -> None:
         if self.row not in get_args(RowBinding):
             raise VerifyException(f"schedule: row = {self.row}, expected one of {', '.join(get_args(RowBinding))}")
@@ -122,14 +138,34 @@ class ScheduleAttr(ParametrizedAttribute):
             raise VerifyException(f"schedule: a step of row = {self.row}, expected block or column")
         if self.items % self.vector:
             raise VerifyException(f"schedule: {self.items} items are not a multiple of the vector, {self.vector}")
+        if self.transpose is not None:
+            self._verify_tile(self.transpose)
+
+    def _verify_tile(self, tile: TransposeAttr) -> None:
+        """Threads walk a tile whole line by whole line, whichever way they go."""
+        if self.row != "none" or self.step is not None:
+            raise VerifyException(f"schedule: a transpose of row = {self.row}, expected none and no step")
+        whole = tile.along * tile.across
+        if self.items * self.threads != whole:
+            raise VerifyException(f"schedule: {self.threads} threads of {self.items} items in a tile of {whole}")
+        for side, vector in ((tile.across, self.vector), (tile.along, tile.vector)):
+            lines = self.threads * vector
+            if side % vector or lines % side or whole % lines:
+                raise VerifyException(
+                    f"schedule: {self.threads} threads, vector = {vector}, walk no whole lines of {side} in {whole}"
+                )
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         given: dict[str, Attribute] = {}
+        transpose: list[Attribute] = []
 
         def one() -> None:
             key = parser.parse_identifier("a field of the schedule")
             parser.parse_punctuation("=")
+            if key == "transpose":
+                transpose.append(parser.parse_attribute())
+                return
             number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
             given[key] = IntAttr(number) if number is not None else StringAttr(parser.parse_identifier())
 
@@ -138,11 +174,15 @@ class ScheduleAttr(ParametrizedAttribute):
         step = given.pop("step", NoneAttr())
         if tuple(given) != fields:
             parser.raise_error(f"schedule: expected the fields {', '.join(fields)} in this order")
-        return [*[given[f] for f in fields], step]
+        return [*[given[f] for f in fields], step, transpose[-1] if transpose else NoneAttr()]
 
     def print_parameters(self, printer: Printer) -> None:
         step = "" if self.step is None else f", step = {self.step}"
         printer.print_string(
             f"<row = {self.row}, threads = {self.threads}, vector = {self.vector}, items = {self.items}, "
-            f"stage = {self.stage_attr.data}, index = {self.index}{step}>"
+            f"stage = {self.stage_attr.data}, index = {self.index}{step}"
         )
+        if self.transpose is not None:
+            printer.print_string(", transpose = ")
+            printer.print_attribute(self.transpose)
+        printer.print_string(">")

@@ -1,8 +1,9 @@
-"""What neighbouring coordinates of the innermost axis have in common: which accesses move whole vectors, and what that
-demands at launch."""
+"""What neighbouring coordinates of an axis have in common: which accesses move whole vectors, and what that demands at
+launch."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -18,7 +19,7 @@ MAX_VECTOR_BYTES = 16
 class VectorFacts:
     """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v
     elements, and `divisible` dims (sizes, strides) are multiples of v. `strided`: some operand may have any stride
-    along the innermost axis."""
+    along the axis."""
 
     widest: int
     aligned: tuple[int, ...]
@@ -26,10 +27,10 @@ class VectorFacts:
     strided: bool = False
 
 
-def moves_vectors(op: AccessOp | StoreOp) -> bool:
-    """Does it touch neighbouring memory for neighbouring coordinates, always?"""
+def moves_vectors(op: AccessOp | StoreOp, axis: int = -1) -> bool:
+    """Does it touch neighbouring memory for neighbouring coordinates of an axis, always?"""
     strides = op.strides.dims
-    return bool(strides) and strides[-1] == 1 and op.extra is None and op.guard is None
+    return bool(strides) and strides[axis] == 1 and op.extra is None and op.guard is None
 
 
 def memory_ops(kernel: KernelOp) -> list[AccessOp | StoreOp]:
@@ -44,19 +45,24 @@ def buffer_element(buffer: SSAValue) -> int:
 
 
 def vector_facts(kernel: KernelOp) -> VectorFacts:
+    """Of all that a kernel loads and stores, along the innermost axis."""
+    return facts_along(kernel, memory_ops(kernel), len(kernel.axes) - 1)
+
+
+def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) -> VectorFacts:
+    """Of these loads and stores, along an axis."""
     sizes: tuple[Dim, ...] = (*kernel.outer.dims, *kernel.row.dims)
-    ops = memory_ops(kernel)
-    moving = [op for op in ops if moves_vectors(op)]
+    moving = [op for op in ops if moves_vectors(op, axis)]
     numbers = {value: i for i, value in enumerate(kernel.buffers)}
-    strided = any(isinstance(dim, str) for op in ops for dim in op.strides.dims[-1:])
+    strided = any(isinstance(dim, str) for op in ops for dim in op.strides.dims[axis : axis + 1])
     if not moving or strided:
         return VectorFacts(1, (), (), strided)
     widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
     divisible: dict[Dim, None] = {}
     if len(sizes) > 1 or kernel.row.dims:
-        divisible |= dict.fromkeys(sizes[-1:])
+        divisible[sizes[axis]] = None
         for op in moving:
-            divisible.update(dict.fromkeys(d for d in op.strides.dims[:-1] if d != 0))
+            divisible.update(dict.fromkeys(d for i, d in enumerate(op.strides.dims) if i != axis and d != 0))
     while widest > 1 and any(isinstance(d, int) and d % widest for d in divisible):
         widest //= 2
     aligned = tuple(sorted({numbers[op.buffer] for op in moving}))

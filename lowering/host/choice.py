@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects._xdsl import entries, int_of
 from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
+from dlcb.dialects.coord.transpose import MIN_SIDE, TransposeAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_of_attr, type_of
@@ -105,8 +106,13 @@ class _Form:
         stored = bool(int_of(space.data["stored"]))
         self.parts = const(0) if step is None else parts_of(self.rows, self.length, self.column, stored)
 
-    def dims(self, key: str) -> tuple[Dim, ...]:
-        dims = self.space.data[key]
+    def part(self, name: str) -> DictionaryAttr:
+        part = self.space.data[name]
+        assert isinstance(part, DictionaryAttr)
+        return part
+
+    def dims(self, key: str, part: str | None = None) -> tuple[Dim, ...]:
+        dims = (self.space if part is None else self.part(part)).data[key]
         assert isinstance(dims, DimsAttr)
         return dims.dims
 
@@ -162,8 +168,10 @@ class _Variant:
         """Conditions on sizes and strides of the kernel's space."""
         schedule, form = self.schedule, self.form
         found: list[Expr] = []
-        if schedule.vector > 1:
-            found += [equal(mod(form.value(d), schedule.vector), 0) for d in form.dims("divisible")]
+        for vector, what in self._vectors():
+            found += [equal(mod(form.value(d), vector), 0) for d in form.dims("divisible", what)]
+        if schedule.transpose is not None:
+            found += [le(MIN_SIDE, form.value(d)) for d in self._axes(schedule.transpose)]
         if schedule.index == 32:
             found.append(lt(mul(form.rows, form.length), INDEX_LIMIT))
             reached = [form.value(d) for d in form.dims("numbers")]
@@ -177,14 +185,28 @@ class _Variant:
 
     def _alignment(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> list[SSAValue]:
         found: list[SSAValue] = []
-        if self.schedule.vector > 1:
-            for number in entries(self.form.space.data["aligned"]):
+        for vector, what in self._vectors():
+            for number in entries(self.form.part(what).data["aligned"]):
                 i = int_of(number)
                 name = names[i]
                 if name is not None:
-                    width = self.schedule.vector * BYTES[type_of(buffers[i]).element]
+                    width = vector * BYTES[type_of(buffers[i]).element]
                     found.append(self.builder.aligned(name, min(width, 16)))
         return found
+
+    def _vectors(self) -> list[tuple[int, str]]:
+        """The widths of vectors, each with the part of the space that says what they demand."""
+        tile = self.schedule.transpose
+        if tile is None:
+            widths = [(self.schedule.vector, "vector")]
+        else:
+            widths = [(self.schedule.vector, "across"), (tile.vector, "along")]
+        return [(vector, what) for vector, what in widths if vector > 1]
+
+    def _axes(self, tile: TransposeAttr) -> tuple[Dim, Dim]:
+        """The sizes of the axes of tiles."""
+        outer = self.form.dims("outer")
+        return outer[tile.axis], outer[-1]
 
     def _blocks(self) -> Expr:
         """A call runs either the steps or the kernel that does all at once. A step that asks how many blocks share a
@@ -199,6 +221,8 @@ class _Variant:
     def _groups(self) -> Expr:
         """The blocks that have different outer coordinates."""
         schedule, rows = self.schedule, self.form.rows
+        if schedule.transpose is not None:
+            return self._tiles(schedule.transpose)
         match schedule.row:
             case "none":
                 return ceildiv(rows, schedule.threads * schedule.vector)
@@ -208,6 +232,11 @@ class _Variant:
                 return ceildiv(rows, schedule.threads)
             case row:
                 return groups_of(rows, row == "column")
+
+    def _tiles(self, tile: TransposeAttr) -> Expr:
+        outer = self.form.dims("outer")
+        others = [dim for i, dim in enumerate(outer[:-1]) if i != tile.axis]
+        return mul(self._number(arguments.COLUMNS), self._number(arguments.BANDS), self.form.product(others))
 
     def _integer(self, text: str) -> tuple[SSAValue, Attribute]:
         """The value of an integer argument, from its text (`lowering/kernels/arguments.py`)."""
@@ -238,5 +267,11 @@ class _Variant:
                 return chunk_of(form.length, form.parts)
             case arguments.GROUPS:
                 return self._groups()
+            case arguments.COLUMNS | arguments.BANDS:
+                tile = self.schedule.transpose
+                assert tile is not None
+                band, column = self._axes(tile)
+                size, side = (column, tile.across) if name == arguments.COLUMNS else (band, tile.along)
+                return ceildiv(form.value(size), side)
             case _:
                 return form.value(name)

@@ -26,6 +26,8 @@ LANES, ACROSS = "lanes", "across"
 """Of a column: the neighbouring rows of a block, and the threads that walk each."""
 PARTS, CHUNK, GROUPS = "parts", "chunk", "groups"
 """Of a step: the parts of a row, the row coordinates of each, and the blocks that share a part's number."""
+COLUMNS, BANDS = "columns", "bands"
+"""Of tiles: how many lie beside one another along the innermost axis, and along the other one."""
 
 
 class KernelBuilder(CudaBuilder):

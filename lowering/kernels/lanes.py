@@ -1,5 +1,5 @@
-"""Values of a coordinate kernel in a thread that computes one or several neighbouring coordinates of the innermost axis
-(*lanes*).
+"""Values of a coordinate kernel in a thread that computes one or several neighbouring coordinates of an axis (*lanes*),
+the innermost one if nothing else is said.
 
 A value is a list: one entry where all lanes share it, else one a lane. A `Lanes` is valid in one place of the kernel (a
 phase, a loop's body); it computes what is asked for, once.
@@ -53,17 +53,19 @@ class Lanes:
         coords: dict[SSAValue, Values],
         lanes: int,
         provide: Provider = lambda _: None,
+        axis: int = -1,
     ):
         self.kernel = kernel
         self.b = b
         self.lanes = lanes
         self.provide = provide
+        self.axis = axis
         self.values: dict[SSAValue, Values] = dict(coords)
         self._axes = list(kernel.axes)
 
     def inner(self) -> Lanes:
         """For the body of a loop or a branch: knows what is known here; what it computes stays there."""
-        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide)
+        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide, self.axis)
 
     def get(self, value: SSAValue) -> Values:
         """The value, computed if need be; operands first, without recursion into long chains."""
@@ -194,7 +196,7 @@ class Lanes:
     def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b
         array = b.pointer[op.buffer]
-        if self.lanes > 1 and moves_vectors(op):
+        if self.lanes > 1 and moves_vectors(op, self.axis):
             return b.load_vector(array, self.place(op, first=True)[0], self.lanes)
         places = self.place(op)
         if op.guard is not None:
@@ -211,7 +213,7 @@ class Lanes:
         b = self.b
         array = b.pointer[op.buffer]
         value = self.get(op.value)
-        if self.lanes > 1 and moves_vectors(op):
+        if self.lanes > 1 and moves_vectors(op, self.axis):
             b.store_vector([at_lane(value, n) for n in range(self.lanes)], array, self.place(op, first=True)[0])
             return
         if op.extra is not None:
