@@ -74,6 +74,8 @@ def _together(reports: Iterable[Mapping[str, Any]]) -> dict[str, tuple[list[Row]
 
 
 def _save(figure: Figure, stem: Path) -> Iterator[Path]:
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it is laid out, once for both files
     for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
         path = stem.with_name(stem.name + suffix)
         figure.savefig(path, dpi=150, metadata=metadata)

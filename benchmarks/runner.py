@@ -143,8 +143,9 @@ def _rows(case: Case, contender: str, shared: list[Any]) -> Iterator[Row]:
 
 
 def _release(device: torch.device) -> None:
-    gc.collect()
+    """Memory of the device that nothing uses goes back."""
     if device.type == "cuda":
+        gc.collect()
         torch.cuda.empty_cache()
 
 
