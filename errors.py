@@ -40,3 +40,6 @@ ELEMENT_ERRORS: dict[str, type[Exception]] = {"IndexError": IndexError, "Runtime
 
 LAYOUT = "layout: "
 """How the text of a check begins whose failure is a `LayoutError`."""
+
+BROADCASTS = "sizes broadcast otherwise than in the example: "
+"""How the text of a check begins that holds a program to the example's pattern of broadcasting."""

@@ -8,7 +8,7 @@ first of equal ones. `pow` follows C. `fma` is a·b + c, rounded once. `logaddex
 ln(e^a + e^b). `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0. Integer arithmetic wraps at the width
 of its type; a shift by fewer bits than 0, or as many as there are, leaves no bit but the sign's. `floordiv` of floats
 is the whole number next to (a - fmod(a, b)) / b, so that it fits `mod`; `cast` from a float outside an integer's range
-gives some number.
+gives some number. `fast_exp` and `fast_div` are `exp` and `div` with a relative error of up to 2⁻¹⁶.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ _TABLE = (
     ScalarFunction("mod", 2, "number"),
     ScalarFunction("fmod", 2, "number"),
     ScalarFunction("pow", 2, "number"),
+    ScalarFunction("fast_div", 2, "float"),
+    ScalarFunction("fast_exp", 1, "float"),
     ScalarFunction("atan2", 2, "float"),
     ScalarFunction("hypot", 2, "float"),
     ScalarFunction("copysign", 2, "float"),

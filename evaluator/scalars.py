@@ -157,6 +157,8 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "abs": np.abs,
     "sign": _sign,
     "exp": np.exp,
+    "fast_exp": np.exp,
+    "fast_div": np.true_divide,
     "exp2": np.exp2,
     "expm1": np.expm1,
     "log": np.log,

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
+from torch import Tensor
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.parser import Parser
 
 from dlcb.dialects._xdsl import to_text
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.importer import Imported
 from dlcb.frontend.options import TORCH_RANGE, Options
+from dlcb.frontend.patterns import Pattern
 from dlcb.frontend.reference import ReferenceProgram
 from dlcb.frontend.specialize import Specializer, Template
 from dlcb.frontend.tracing.records import Captured
 from dlcb.frontend.tracing.tracker import COMPARED, USED
 from dlcb.lowering.lower import Lowered, context, lower
-from dlcb.lowering.pipeline import run
+from dlcb.lowering.pipeline import Observer, run
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.lowering.text_to_cubin import compile_cubin
 from dlcb.passes.solve import DIMENSIONS, PINNED
@@ -26,6 +30,10 @@ from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import KERNEL_STAGE, Program, Report, kernels_for, module_of
 from dlcb.runtime.cuda import arch_of
 from dlcb.runtime.hot_shapes import HotShapes
+from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.patterned import PatternedProgram
+
+Weights = dict[str, Tensor]
 
 
 @dataclass(slots=True)
@@ -39,27 +47,63 @@ def build(imported: Imported, name: str, options: Options) -> Built:
     captured, module = imported.captured, imported.module
     kept: dict[str, str] = {"capture": to_text(module)} if options.keep_ir else {}
     report = Report(nodes=len(captured.records), notes=list(captured.notes))
+    patterns: list[Pattern] = []
 
     def observe(stage: Stage, current: ModuleOp) -> None:
         if options.keep_ir:
             kept[stage.name] = to_text(current)
         if stage.name == "solve":
             report.dimensions = _dimensions(current, captured)
+            patterns.extend(Pattern.assumed_in(current))
         if stage.name == "coordinates":
             report.launches = _launches(current)
 
-    artifact = Artifact(name, options.target, options.weights, {}, "", {}, kept, imported.weights, TORCH_RANGE)
     template = None if options.hot_shapes == "off" else Template.of(module)
     if options.target == "reference":
         report.seconds = run(module, context(), until="simplify", check=options.check, observer=observe)
         program = ReferenceProgram(module, name, imported.weights, options.weights == "frozen")
-        return Built(artifact, program, report)
+        return Built(_artifact(imported.weights, name, options, kept), program, report)
+    first = _binary(imported.weights, name, options, module, kept, observe)
+    report.seconds = first.seconds
+    program: Program = first.program
+    if template is not None:
+        specializer = Specializer(template, options, first.artifact, program)
+        program = HotShapes(first.program, specializer, options.hot_after, options.hot_shapes == "sync")
+    for pattern in patterns:
+        program = PatternedProgram(program, pattern.fits, partial(_general, imported.weights, name, options, pattern))
+    return Built(first.artifact, program, report)
+
+
+@dataclass(slots=True)
+class _Binary:
+    artifact: Artifact
+    program: CompiledModule
+    seconds: dict[str, float]
+
+
+def _general(weights: Weights, name: str, options: Options, pattern: Pattern) -> tuple[Artifact, Program]:
+    """The program for all patterns of broadcasting."""
+    kept: dict[str, str] = {}
+
+    def observe(stage: Stage, current: ModuleOp) -> None:
+        if options.keep_ir:
+            kept[stage.name] = to_text(current)
+
+    module = Parser(context(), pattern.general, name).parse_module()
+    made = _binary(weights, name, options, module, kept, observe)
+    return made.artifact, made.program
+
+
+def _binary(
+    weights: Weights, name: str, options: Options, module: ModuleOp, kept: dict[str, str], observe: Observer
+) -> _Binary:
+    """A module lowered, its kernels compiled and loaded."""
+    artifact = _artifact(weights, name, options, kept)
     lowered = lower(module, check=options.check, observer=observe)
-    report.seconds = lowered.seconds
     artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
     artifact.kernels = lowered.kernels
     bound = _bound_weights(lowered)
-    artifact.weights = {n: w for n, w in imported.weights.items() if n in bound}
+    artifact.weights = {n: w for n, w in weights.items() if n in bound}
     began = time.perf_counter()
     if options.device.type == "cuda":
         arch = arch_of(options.device)
@@ -67,12 +111,12 @@ def build(imported: Imported, name: str, options: Options) -> Built:
     else:
         artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
     kernels = kernels_for(artifact, options.device, lambda ir, name: compile_cpu(lowered.kernels))
-    report.seconds["binary"] = time.perf_counter() - began
-    program = module_of(artifact, kernels, options.device, graphs=options.graphs)
-    if template is None:
-        return Built(artifact, program, report)
-    specializer = Specializer(template, options, artifact, program)
-    return Built(artifact, HotShapes(program, specializer, options.hot_after, options.hot_shapes == "sync"), report)
+    seconds = {**lowered.seconds, "binary": time.perf_counter() - began}
+    return _Binary(artifact, module_of(artifact, kernels, options.device, graphs=options.graphs), seconds)
+
+
+def _artifact(weights: Weights, name: str, options: Options, kept: dict[str, str]) -> Artifact:
+    return Artifact(name, options.target, options.weights, {}, "", {}, kept, weights, TORCH_RANGE)
 
 
 def _bound_weights(lowered: Lowered) -> set[str]:

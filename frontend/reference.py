@@ -20,6 +20,7 @@ from dlcb.evaluator.graph import Argument, run_program
 from dlcb.evaluator.scalars import Array
 from dlcb.evaluator.sizes import bind_symbols, lookup
 from dlcb.frontend.aten.dtypes import element_of
+from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.call import Value
 from dlcb.runtime.dtypes import DTYPES
 
@@ -72,6 +73,9 @@ class ReferenceProgram:
         if not self._frozen:
             raise UserError(f"{self._name}: refresh_weights() is for weights='frozen'; live weights are always fresh")
         self._taken = self._weight_arrays()
+
+    def others(self) -> list[Artifact]:
+        return []
 
     def stats(self) -> dict[str, int]:
         return {}

@@ -13,6 +13,7 @@ import torch
 from xdsl.dialects.builtin import ModuleOp
 
 from dlcb.dialects._xdsl import to_text
+from dlcb.dialects.graph.structure import FuncOp
 from dlcb.errors import DlcbError, UnsupportedError, UserError
 from dlcb.frontend.options import Options
 from dlcb.frontend.workers import Workers, shared_workers
@@ -47,6 +48,13 @@ class GivenSize:
         return int(value if self.dim is None else value.shape[self.dim])
 
 
+def given_sizes(func: FuncOp) -> tuple[GivenSize, ...]:
+    """All sizes and integers that the arguments of a function give."""
+    callers = [name for name, kind in zip(func.names, func.kinds, strict=True) if kind != "weight"]
+    given = [(symbol, s) for symbol, s in system_of(func).symbols.items() if s.kind != "stride"]
+    return tuple(GivenSize(symbol, callers.index(source.argument), source.dim) for symbol, source in given)
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """A program for all sizes as it was after import: what programs for one call's sizes are made of."""
@@ -60,10 +68,7 @@ class Template:
     def of(cls, module: ModuleOp) -> Template:
         """Of a module that no stage has changed yet."""
         (main,) = functions(module)
-        callers = [name for name, kind in zip(main.names, main.kinds, strict=True) if kind != "weight"]
-        given = [(symbol, s) for symbol, s in system_of(main).symbols.items() if s.kind != "stride"]
-        sizes = [GivenSize(symbol, callers.index(source.argument), source.dim) for symbol, source in given]
-        return cls(to_text(module), tuple(sizes))
+        return cls(to_text(module), given_sizes(main))
 
 
 class Specializer:

@@ -1,6 +1,7 @@
 """How element types, constants and scalar functions are spelled in a kernel's text: tables, no decisions elsewhere.
 
-The functions named `dlcb_…` are in `device/common.h`. Floats use the precise functions of C (`expf`, not `__expf`).
+The functions named `dlcb_…` are in `device/common.h`. Floats use the precise functions of C (`expf`, not
+`__expf`), where the function is not a `fast_` one.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ def _floats() -> dict[tuple[str, str], str]:
         table["round", kind] = f"rint{suffix}({{0}})"
         table["rsqrt", kind] = "dlcb_rsqrt({0})"
         table["div", kind] = "{0} / {1}"
+        table["fast_div", kind] = "dlcb_fast_div({0}, {1})"
+        table["fast_exp", kind] = "dlcb_fast_exp({0})"
         table["truncdiv", kind] = f"trunc{suffix}({{0}} / {{1}})"
         table["isnan", kind] = "{0} != {0}"
     return table

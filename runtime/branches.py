@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from dlcb.errors import UserError
+from dlcb.errors import BROADCASTS, UserError
 from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import CompiledModel, sizes_of, summed
@@ -65,6 +66,8 @@ class BranchingModel(CompiledModel):
     def _run_elsewhere(self, arguments: Arguments, flat: Sequence[Any], refusal: UserError) -> Any:
         tried = len(self._others)
         chosen, results = self._first_that_takes(flat, self._others[:tried])
+        if isinstance(results, UserError):
+            refusal = results if BROADCASTS in str(refusal) else refusal
         if chosen is None:
             if self._grow is None or self._maker == threading.get_ident():
                 raise refusal
@@ -92,12 +95,14 @@ class BranchingModel(CompiledModel):
 
     @staticmethod
     def _first_that_takes(flat: Sequence[Any], models: Sequence[CompiledModel]) -> tuple[CompiledModel | None, Any]:
+        """With its results; None with the last one's refusal where none does."""
+        refusal: UserError | None = None
         for model in models:
             try:
                 return model, model.run_flat(flat)
-            except UserError:
-                continue
-        return None, None
+            except UserError as error:
+                refusal = error
+        return None, refusal
 
     # What is asked of all
 
@@ -119,5 +124,6 @@ class BranchingModel(CompiledModel):
 
     def to_artifact(self) -> Artifact:
         artifact = super().to_artifact()
-        artifact.branches = [other.to_artifact() for other in self._others]
+        for other in map(CompiledModel.to_artifact, self._others):
+            artifact.branches += [replace(other, branches=[]), *other.branches]
         return artifact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -41,6 +41,10 @@ class Program(Protocol):
 
     def stats(self) -> dict[str, int]:
         """What is kept of its calls, counted: `sizes`, `graphs`, `specialized`, `failed`."""
+        ...
+
+    def others(self) -> list[Artifact]:
+        """Programs beside it that take calls which it refuses; compiled if they are not yet."""
         ...
 
 
@@ -292,8 +296,9 @@ class CompiledModel:
         """All that a file needs to hold; a UserError where there is no such thing."""
         if self.module.why_not_saved:
             raise UserError(f"{self.name} can't be saved: {self.module.why_not_saved}")
-        self._artifact.extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
-        return self._artifact
+        extra = {"interface": self._interface.to_json(), "report": vars(self._report)}
+        others = [replace(other, extra=extra) for other in self.module.others()]
+        return replace(self._artifact, extra=extra, branches=others)
 
 
 def module_of(

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.compiled import sizes_of, summed
 from dlcb.runtime.module import CompiledModule
@@ -78,6 +79,9 @@ class HotShapes:
         results = self.general.run(arguments)
         self._count(sizes, arguments)
         return results
+
+    def others(self) -> list[Artifact]:
+        return self.general.others()
 
     def refresh_weights(self) -> None:
         """All programs read the same memory, so none runs meanwhile."""

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dlcb.errors import UserError
 from dlcb.runtime.arguments import Addresses, CallerArguments, Key
+from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.call import StepObserver, Target, Value
 from dlcb.runtime.cuda import device_index
 from dlcb.runtime.device import CpuPlace, CudaPlace, Place
@@ -122,6 +123,9 @@ class CompiledModule:
         if self._frozen is None:
             raise UserError(f"{self.name}: frozen_weights() is for weights='frozen'; live weights are the parameters")
         return _FrozenWeights(self)
+
+    def others(self) -> list[Artifact]:
+        return []
 
     def stats(self) -> dict[str, int]:
         """Of how many sizes a plan is kept, and how many CUDA graphs, on all streams."""

@@ -18,6 +18,7 @@ _OTHER_PASSES: Final = {
     "dlcb-apply-rules": "dlcb.passes.apply_rules:ApplyRulesPass",
     "dlcb-instantiate": "dlcb.passes.instantiate:InstantiatePass",
     "dlcb-shape-solve": "dlcb.passes.shape_solve:ShapeSolve",
+    "dlcb-assume-broadcasts": "dlcb.passes.assume_broadcasts:AssumeBroadcastsPass",
     "dlcb-specialize": "dlcb.passes.specialize:SpecializePass",
 }
 """Passes that are no stage: name → `module:Class`."""

@@ -137,3 +137,41 @@ dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buf
   %s = dlcb.coord.scan "add" %v from 0.0 : f32 : f32
   dlcb.coord.store %s, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
 }
+
+// -----
+
+// What only halves see need not be exact; a division by a number of the row is a product. A store in single precision,
+// or a comparison, sees all bits.
+// CHECK: dlcb.coord.kernel @halves
+// CHECK: dlcb.coord.scalar "fast_exp"
+// CHECK: %[[TOTAL:.*]] = dlcb.coord.reduce "add"
+// CHECK: %[[INVERSE:.*]] = dlcb.coord.scalar "fast_div" %{{.*}}, %[[TOTAL]]
+// CHECK: dlcb.coord.scalar "mul" %{{.*}}, %[[INVERSE]]
+dlcb.coord.kernel @halves params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %h = dlcb.coord.access %x at <[p1, 1]> : !dlcb.coord.buffer<f16> -> f16
+  %v = dlcb.coord.scalar "cast" %h : (f16) -> f32
+  %e = dlcb.coord.scalar "exp" %v : (f32) -> f32
+  %s = dlcb.coord.reduce "add" %e from 0.0 : f32 : f32
+  %d = dlcb.coord.scalar "div" %e, %s : (f32, f32) -> f32
+  %r = dlcb.coord.scalar "cast" %d : (f32) -> f16
+  dlcb.coord.store %r, %o at <[p1, 1]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel @singles
+// CHECK: dlcb.coord.scalar "exp"
+// CHECK: dlcb.coord.scalar "exp"
+// CHECK: dlcb.coord.scalar "fast_exp"
+dlcb.coord.kernel @singles params [p0] outer [p0] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>, %q: !dlcb.coord.buffer<f16>) at (%i) {
+  %v = dlcb.coord.access %x at <[1]> : !dlcb.coord.buffer<f32> -> f32
+  %stored = dlcb.coord.scalar "exp" %v : (f32) -> f32
+  dlcb.coord.store %stored, %o at <[1]> : f32, !dlcb.coord.buffer<f32>
+  %w = dlcb.coord.scalar "neg" %v : (f32) -> f32
+  %compared = dlcb.coord.scalar "exp" %w : (f32) -> f32
+  %less = dlcb.coord.scalar "lt" %v, %compared : (f32, f32) -> i1
+  %rounded = dlcb.coord.scalar "exp" %w : (f32) -> f32
+  %chosen = dlcb.coord.scalar "select" %less, %rounded, %v : (i1, f32, f32) -> f32
+  %half = dlcb.coord.scalar "cast" %chosen : (f32) -> f16
+  dlcb.coord.store %half, %q at <[1]> : f16, !dlcb.coord.buffer<f16>
+}

@@ -16,6 +16,7 @@ from dlcb.frontend.tracing.eager import Environment, call
 from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import Captured, Record, Update, Value, element_symbol, value_name
 from dlcb.frontend.tracing.tracker import Check
+from dlcb.runtime.artifact import Artifact
 from dlcb.runtime.compiled import Program, summed
 from dlcb.runtime.overlap import first_overlap
 from dlcb.runtime.plan import extent
@@ -136,6 +137,9 @@ class SplicedProgram:
         for step in self._steps:
             if isinstance(step, RegionStep):
                 step.program.refresh_weights()
+
+    def others(self) -> list[Artifact]:
+        return []
 
     def stats(self) -> dict[str, int]:
         return summed(step.program.stats() for step in self._steps if isinstance(step, RegionStep))

@@ -221,6 +221,10 @@ DLCB_DEVICE dlcb_i64 dlcb_to_i64(T x) {
 
 DLCB_DEVICE float dlcb_rsqrt(float x) { return 1.0f / sqrtf(x); }
 DLCB_DEVICE double dlcb_rsqrt(double x) { return 1.0 / sqrt(x); }
+DLCB_DEVICE float dlcb_fast_exp(float x) { return expf(x); }
+DLCB_DEVICE double dlcb_fast_exp(double x) { return exp(x); }
+DLCB_DEVICE float dlcb_fast_div(float x, float y) { return x / y; }
+DLCB_DEVICE double dlcb_fast_div(double x, double y) { return x / y; }
 
 struct dlcb_f16 { dlcb_u16 bits; };
 struct dlcb_bf16 { dlcb_u16 bits; };

@@ -39,6 +39,14 @@ template <class T>
 DLCB_DEVICE dlcb_i64 dlcb_to_i64(T x) { return (dlcb_i64)x; }
 DLCB_DEVICE float dlcb_rsqrt(float x) { return rsqrtf(x); }
 DLCB_DEVICE double dlcb_rsqrt(double x) { return rsqrt(x); }
+DLCB_DEVICE float dlcb_fast_exp(float x) { return __expf(x); }
+DLCB_DEVICE double dlcb_fast_exp(double x) { return exp(x); }
+DLCB_DEVICE float dlcb_fast_div(float x, float y) {
+  float result;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+}
+DLCB_DEVICE double dlcb_fast_div(double x, double y) { return x / y; }
 
 struct dlcb_f16 { dlcb_u16 bits; };
 struct dlcb_bf16 { dlcb_u16 bits; };

@@ -86,6 +86,8 @@ def bitwise(name: str) -> Callable[..., torch.Tensor]:
 
 
 WITNESSES: dict[str, Callable[..., torch.Tensor]] = {
+    "fast_div": torch.div,
+    "fast_exp": torch.exp,
     "floordiv": guarded(torch.floor_divide),
     "truncdiv": guarded(lambda a, b: torch.div(a, b, rounding_mode="trunc")),
     "mod": guarded(torch.remainder),
