@@ -12,11 +12,11 @@ from inspect import signature
 from typing import Any, NoReturn, cast
 
 import torch
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
-from dlcb.dialects.graph.types import Dim, Dims, Layout, dim_to_expr, dims_of, tensor, type_of
+from dlcb.dialects.graph.types import Dim, Dims, Layout, dense, dim_to_expr, dims_of, tensor, type_of
 from dlcb.dialects.shape.expr import Expr, evaluate, substitute, sym
 from dlcb.dialects.shape.system import Source, System
 from dlcb.dialects.types import TYPE_NAME, index
@@ -38,8 +38,10 @@ from dlcb.frontend.aten import (
 from dlcb.frontend.aten.builder import Builder
 from dlcb.frontend.aten.dtypes import ELEMENT_OF, element_of, why_not_dtype
 from dlcb.frontend.placing import place_results, require_layouts, weight_layout
+from dlcb.frontend.tracing.layouts import is_dense, order_of
 from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import ELEMENT, Captured, Input, Operands, Record, Value, device_of, value_name
+from dlcb.passes.assumed_strides import GAPS, ORDERS
 from dlcb.passes.collection import without_collection
 from dlcb.passes.generalize import SYMBOLIC
 from dlcb.passes.solve import PINNED
@@ -169,6 +171,8 @@ class _Importer:
         self._builder = Builder(self._system)
         self._values: dict[Value, SSAValue] = {}
         self._arguments: list[tuple[SSAValue, str, str]] = []
+        self._orders: dict[str, Attribute] = {}
+        self._gaps: list[str] = []
         self._block = Block()
         self._sizes: dict[str, Expr] = dict(known)
         self._traced: dict[Dim, int] = {}
@@ -208,6 +212,10 @@ class _Importer:
         _, names, kinds = zip(*self._arguments, strict=True) if self._arguments else ((), (), ())
         func = FuncOp.build_from("main", self._block, names, kinds)
         func.attributes[SYMBOLIC] = UnitAttr()
+        if self._orders:
+            func.attributes[ORDERS] = DictionaryAttr(self._orders)
+        if self._gaps:
+            func.attributes[GAPS] = ArrayAttr(map(StringAttr, self._gaps))
         module = ModuleOp([self._system.to_op("main"), func])
         return Imported(module, captured, {w.name: w.tensor for w in captured.weights}, results)
 
@@ -238,8 +246,17 @@ class _Importer:
     def _add_argument(self, name: str, kind: str, dims: Dims, value: Value, layout: Layout | None = None) -> None:
         if value.dtype in ELEMENT_OF:
             self._values[value] = self._take(name, kind, tensor(dims, ELEMENT_OF[value.dtype], layout))
+            if kind == "input":
+                self._note_layout(name, value)
         else:
             self._strange[value] = dims
+
+    def _note_layout(self, name: str, value: Value) -> None:
+        order = order_of(value.shape, value.strides)
+        if order != tuple(range(len(order))):
+            self._orders[name] = dense(order)
+        if not is_dense(value.shape, value.strides):
+            self._gaps.append(name)
 
     def _take(self, name: str, kind: str, type: Attribute) -> SSAValue:
         argument = self._block.insert_arg(type, len(self._block.args))

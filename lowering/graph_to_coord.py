@@ -4,9 +4,9 @@
     →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
 Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
-forms: one for an input that lies as the result does, in which axes merge, and the general one; the host program
-chooses. Kernels of `@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters:
-they are many, and none of them is hot.
+forms: one for inputs that lie as the example's did, in which axes merge, and the general one; the host program chooses.
+Kernels of `@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters: they are
+many, and none of them is hot.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, LaunchOp
-from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout, contiguous, type_of
+from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, StridedLayout, type_of
 from dlcb.dialects.graph.view import InsertOp
-from dlcb.dialects.shape.expr import Expr, add, const, eq, logical_and, logical_or, mul, sym
+from dlcb.dialects.shape.expr import Expr, add, const, mul, sym
 from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import TYPE_NAME
 from dlcb.lowering.coordinates.axes import Axis
 from dlcb.lowering.coordinates.build import build_kernel
 from dlcb.lowering.coordinates.elements import Elements
 from dlcb.lowering.coordinates.rows import KernelRows, Numbering, Output
+from dlcb.passes.assumed_strides import AssumedStrides, assumed_strides
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
@@ -52,24 +53,35 @@ class Form:
     when: Expr
 
 
-def kernel_forms(kernel: KernelOp, sizes: DefinedSizes, general: bool = False) -> list[Form]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a function's sizes and strides; what a form may assume of them; what if inputs have gaps."""
+
+    system: System
+    sizes: DefinedSizes
+    assumed: AssumedStrides
+    pitched: AssumedStrides
+
+    @staticmethod
+    def of(func: FuncOp, system: System) -> Known:
+        sizes = DefinedSizes.from_system(system)
+        return Known(system, sizes, assumed_strides(func, system), assumed_strides(func, system, pitched=True))
+
+
+def kernel_forms(kernel: KernelOp, known: Known, general: bool = False) -> list[Form]:
     """The forms of a kernel, best first; `general` ones take literal sizes as parameters."""
-    given = [type_of(v).layout for v in kernel.body.block.args]
-    order = _result_order(kernel)
-    assumed: list[Layout | None] = []
-    conditions: list[Expr] = []
-    for value, layout in zip(kernel.body.block.args, given, strict=True):
-        if isinstance(layout, StridedLayout) and any(isinstance(s, str) for s in layout.strides):
-            rank = type_of(value).rank
-            assumed.append(order if len(order.list.data) == rank else contiguous(rank))
-            conditions.append(lies_dense(layout, sizes.of(value), sizes, assumed[-1]))
-        else:
-            assumed.append(layout)
-    anyhow = Form(kernel_rows(kernel, sizes, given, general), const(1))
-    when = logical_and(*conditions) if len(conditions) > 1 else conditions[0] if conditions else const(1)
-    if when.is_const or not _gains(anyhow.rows, [i for i, a in enumerate(assumed) if a is not given[i]]):
+    layouts = [type_of(v).layout for v in kernel.body.block.args]
+    anyhow = Form(kernel_rows(kernel, known.sizes, layouts, general), const(1))
+    strided = [i for i, layout in enumerate(layouts) if isinstance(layout, StridedLayout)]
+    when = known.assumed.about(kernel, known.system)
+    if when.is_const or not _gains(anyhow.rows, strided):
         return [anyhow]
-    return [Form(kernel_rows(kernel, sizes, assumed, general), when), anyhow]
+    quick = Form(kernel_rows(kernel, known.assumed.sizes, layouts, general), when)
+    if _crosses(quick.rows) and quick.rows.bindings:
+        pitched = kernel_rows(kernel, known.pitched.sizes, layouts, general)
+        if len(pitched.outer) == len(quick.rows.outer):
+            quick = Form(pitched, known.pitched.about(kernel, known.system))
+    return [anyhow] if quick.rows.key == anyhow.rows.key else [quick, anyhow]
 
 
 def _gains(rows: KernelRows, buffers: Sequence[int]) -> bool:
@@ -85,24 +97,12 @@ def _gains(rows: KernelRows, buffers: Sequence[int]) -> bool:
     return False
 
 
-def _result_order(kernel: KernelOp) -> DenseLayout:
-    """The layout of the first result, in which inputs are likely to lie too."""
-    last = kernel.body.block.last_op
-    assert last is not None
-    first = type_of(last.operands[0])
-    return first.layout if isinstance(first.layout, DenseLayout) else contiguous(first.rank)
-
-
-def lies_dense(
-    layout: StridedLayout, shape: Sequence[Expr], sizes: DefinedSizes, wanted_layout: Layout | None = None
-) -> Expr:
-    """Are the strides those of a dense tensor that starts where the argument does? Strides of dims of size 1 do not
-    matter."""
-    wanted, _ = layout_strides(wanted_layout, shape, sizes.dim)
-    total = eq(sizes.dim(layout.offset), 0)
-    for have, want, size in zip(layout.strides, wanted, shape, strict=True):
-        total = logical_and(total, logical_or(eq(size, 1), eq(sizes.dim(have), want)))
-    return total
+def _crosses(rows: KernelRows) -> bool:
+    """Is it a pointwise kernel that reads along another axis than the innermost one? Where it merges no axes, gaps cost
+    it nothing."""
+    return not rows.row and any(
+        row[0] == "access" and 1 in row[2][:-1] and row[2][-1] not in (0, 1) for row in rows.rows
+    )
 
 
 def kernel_rows(
@@ -241,7 +241,7 @@ class _Lowering:
 
     def run(self, func: FuncOp) -> None:
         system = system_of(func)
-        self.sizes = DefinedSizes.from_system(system)
+        self.inputs = Known.of(func, system)
         self.general = func.symbol == WEIGHTS
         self.likeness = _Likeness()
         self.known: dict[Hashable, ArrayAttr[DictionaryAttr]] = {}
@@ -275,7 +275,7 @@ class _Lowering:
 
     def forms(self, kernel: KernelOp, system: System) -> ArrayAttr[DictionaryAttr]:
         forms: list[DictionaryAttr] = []
-        for form in kernel_forms(kernel, self.sizes, self.general):
+        for form in kernel_forms(kernel, self.inputs, self.general):
             bindings = {f"p{i}": _dim_attr(system.define_fresh(e)) for i, e in enumerate(form.rows.bindings)}
             forms.append(
                 DictionaryAttr(

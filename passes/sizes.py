@@ -7,12 +7,14 @@ are one object.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import Sizes
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.types import Dim, Dims, DimsAttr, TensorType, dim_to_expr, type_of
-from dlcb.dialects.shape.expr import Expr, add, from_terms, mul, sub, sym
+from dlcb.dialects.shape.expr import Expr, add, from_terms, mul, sub, substitute, sym
 from dlcb.dialects.shape.system import System
 
 
@@ -26,8 +28,9 @@ class DefinedSizes(Sizes):
         self._laid: dict[int, tuple[TensorType, tuple[tuple[Expr, ...], Expr]]] = {}
 
     @classmethod
-    def from_system(cls, system: System) -> DefinedSizes:
-        return cls(polynomials(system))
+    def from_system(cls, system: System, assumed: Mapping[str, Expr] | None = None) -> DefinedSizes:
+        """`assumed`: symbols of inputs that are taken for these expressions."""
+        return cls(polynomials(system, assumed or {}))
 
     def laid(self, t: TensorType) -> tuple[tuple[Expr, ...], Expr]:
         """Strides and offset, in elements, of a tensor of this type."""
@@ -52,16 +55,16 @@ class DefinedSizes(Sizes):
         return known
 
 
-def polynomials(system: System) -> dict[str, Expr]:
-    """The defined symbols that are polynomials over symbols, with that polynomial.
+def polynomials(system: System, assumed: Mapping[str, Expr]) -> dict[str, Expr]:
+    """The defined symbols that are polynomials over symbols, with that polynomial, and those that are assumed.
 
     The first symbol that holds a value like `h // 2 + 1` stands for it in later ones: after `d0 = h // 2 + 1`,
     `d1 = 4 * (h // 2)` is `4 * d0 - 4`.
     """
-    found: dict[str, Expr] = {}
+    found: dict[str, Expr] = dict(assumed)
     known: dict[Expr, Expr] = {}
     for name in system.defines:
-        value = _rewrite_atoms(system.value(name), known)
+        value = _rewrite_atoms(substitute(system.value(name), assumed), known)
         opaque = [(c, atoms) for c, atoms in value.terms if any(a.op != "symbol" for a in atoms)]
         if not opaque:
             found[name] = value

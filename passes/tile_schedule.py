@@ -1,10 +1,10 @@
 """How kernels run that read or write memory along another axis than the innermost one: by tiles of the two axes, which
 are turned in shared memory (`lowering/kernels/tile.py`).
 
-A tile is 64 × 64, longer and narrower where an axis is known to be short, smaller where several operands share a block's
-memory. Variants move vectors along both axes, along either, and along none. Kernels stay flat where an axis is so short
-that neighbouring threads share what they fetch anyway, and where there is little to do. What is not known before a call
-the host program finds out.
+A tile is 64 × 64, longer and narrower where an axis is known to be short, smaller where several operands share a
+block's memory. Variants move vectors along both axes, along either, and along none. Kernels stay flat where an axis is
+so short that neighbouring threads share what they fetch anyway, and where there is little to do. What is not known
+before a call the host program finds out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIN_POINTS = 1 << 14
 
 
 def tile_schedules(kernel: KernelOp, uses: Sequence[Use]) -> tuple[list[ScheduleAttr], bool]:
-    """The variants by tiles, best first, and whether they serve all launches."""
+    """The variants by tiles, best first, and whether no launch needs others."""
     found = crossing(kernel)
     launches = uses or [UNKNOWN]
     if found is None or not any(pays(kernel, found, use) for use in launches):
@@ -43,7 +43,7 @@ def tile_schedules(kernel: KernelOp, uses: Sequence[Use]) -> tuple[list[Schedule
     tiles = [_schedule(found, sides, pair, 32) for pair in pairs]
     if wide:
         tiles.append(_schedule(found, sides, (1, 1), 64))
-    return tiles, all(is_long(kernel, found, use) for use in launches)
+    return tiles, all(use.followed or is_long(kernel, found, use) for use in launches)
 
 
 def _schedule(found: Crossing, sides: tuple[int, int], pair: tuple[int, int], bits: int) -> ScheduleAttr:

@@ -24,10 +24,11 @@ from dlcb.passes.sizes import DefinedSizes
 @dataclass(frozen=True)
 class Use:
     """One launch of a kernel: what its parameters are bound to, and the elements of its largest buffer; None where only
-    a call tells."""
+    a call tells. `followed`: another form takes what no variant of this one does."""
 
     bound: Mapping[str, Expr]
     elements: int | None
+    followed: bool = False
 
     def value(self, dim: Dim) -> int | None:
         if isinstance(dim, int):
@@ -57,12 +58,13 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
         for launch in func.body.block.ops:
             if isinstance(launch, LaunchOp):
                 elements = _largest([*launch.operands, *launch.results])
+                *_, last = launch.forms.data
                 for form in launch.forms.data:
                     kernel, bindings = form.data["kernel"], form.data["bindings"]
                     assert isinstance(kernel, SymbolRefAttr)
                     assert isinstance(bindings, DictionaryAttr)
                     bound = {k: sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
-                    found.setdefault(kernel.root_reference.data, []).append(Use(bound, elements))
+                    found.setdefault(kernel.root_reference.data, []).append(Use(bound, elements, form is not last))
     return found
 
 

@@ -11,9 +11,8 @@ from dlcb.dialects.coord.levels import inputs_of
 from dlcb.dialects.coord.ops import AccessOp, KernelOp, StoreOp
 from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, facts_along, memory_ops, moves_vectors
 
-
 MAX_BYTES = 32
-"""What crosses shares a block's memory: elements of more bytes than these are left to be read and written as they lie."""
+"""What crosses shares a block's memory: beyond so many bytes an element it is read and written as it lies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ two axes.
     compute   along the innermost axis; what lies along it is stored
     store     results that cross have waited in shared memory, too, and are stored in their own order
 
-Between two of these is a barrier. Beyond the end of an axis loads are those of its last coordinates, so that no load
-waits for a test; nothing is stored there.
+Between two of these is a barrier. Beyond the end of an axis all is as at its last coordinates, so that only stores wait
+for a test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from xdsl.ir import Attribute, SSAValue
@@ -33,9 +33,9 @@ REGISTER_BYTES = 4
 MAX_WAITING = 64
 """Registers of a thread for what is loaded early and does not cross."""
 
-Body = Callable[["Lanes", SSAValue, SSAValue], None]
 Given = Callable[[SSAValue, SSAValue, SSAValue], "Values | None"]
-"""What is known of a value in a pass, on a line."""
+"""What waits in a pass, on a line, of a value."""
+Beside = Callable[[Lanes, SSAValue], None]
 
 
 def lower_tile(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaKernelOp:
@@ -107,32 +107,35 @@ class _Walk:
         starts = self.frame.starts
         return self.b.add(starts[self.axis], self.place), self.b.add(starts[self.crosswise], line)
 
-    def lanes(
-        self, along: SSAValue, crosswise: SSAValue, provide: Callable[[SSAValue], Values | None] = lambda _: None
-    ) -> Lanes:
-        axes, v = self.frame.kernel.axes, self.vector
-        coords = dict(self.frame.outside)
-        coords[axes[self.axis]] = Neighbours(self.b, along, v) if v > 1 else [along]
-        coords[axes[self.crosswise]] = [crosswise]
-        return Lanes(self.frame.kernel, self.b, coords, v, provide, self.axis)
-
-    def lanes_on(self, line: SSAValue) -> Lanes:
+    def lanes_on(self, line: SSAValue, provide: Callable[[SSAValue], Values | None] = lambda _: None) -> Lanes:
         """At the thread's place on a line; beyond the end of an axis, at its last coordinates."""
-        b, frame = self.b, self.frame
+        b, frame, v = self.b, self.frame, self.vector
         along, crosswise = self.coordinates(line)
-        last_along = b.sub(b.number([frame.size(self.axis)]), b.constant(self.vector, b.idx))
-        last_line = b.sub(b.number([frame.size(self.crosswise)]), b.constant(1, b.idx))
-        return self.lanes(b.minimum(along, last_along), b.minimum(crosswise, last_line))
+        along = b.minimum(along, b.sub(b.number([frame.size(self.axis)]), b.constant(v, b.idx)))
+        crosswise = b.minimum(crosswise, b.sub(b.number([frame.size(self.crosswise)]), b.constant(1, b.idx)))
+        coords = dict(frame.outside)
+        coords[frame.kernel.axes[self.axis]] = Neighbours(b, along, v) if v > 1 else [along]
+        coords[frame.kernel.axes[self.crosswise]] = [crosswise]
+        return Lanes(frame.kernel, b, coords, v, provide, self.axis)
 
-    def each_inside(self, given: Given, body: Body) -> None:
-        """Call `body(lanes, pass, line)` where the thread's place has coordinates of the kernel."""
+    def is_inside(self, line: SSAValue) -> SSAValue:
+        """Has the thread's place on a line coordinates of the kernel?"""
         b, frame = self.b, self.frame
-        along, _ = self.coordinates(self.line)
-        with b.if_(b.lt(along, b.number([frame.size(self.axis)]))), b.for_(0, self.passes, unroll=True) as number:
+        sizes = (b.number([frame.size(axis)]) for axis in (self.axis, self.crosswise))
+        return b.and_(*[b.lt(coordinate, size) for coordinate, size in zip(self.coordinates(line), sizes, strict=True)])
+
+    def store(self, stores: Sequence[ops.StoreOp], given: Given, beside: Beside) -> None:
+        """Compute what is stored, everywhere: only stores wait for a test. Then `beside(lanes, line)`."""
+        b = self.b
+        with b.for_(0, self.passes, unroll=True) as number:
             line = self.line_of(number)
-            _, crosswise = self.coordinates(line)
-            with b.if_(b.lt(crosswise, b.number([frame.size(self.crosswise)]))):
-                body(self.lanes(along, crosswise, lambda value: given(value, number, line)), number, line)
+            lanes = self.lanes_on(line, partial(given, number, line))
+            for op in stores:
+                lanes.get(op.value)
+            beside(lanes, line)
+            with b.if_(self.is_inside(line)):
+                for op in stores:
+                    lanes.store(op)
 
     def spots(self, element: Attribute, line: SSAValue) -> list[SSAValue]:
         """Where the thread's places on a line are in shared memory."""
@@ -245,28 +248,21 @@ class _Tiles:
         walk = _Walk(self.frame, self.frame.last)
         waiting = {op.value: self.shared(op.value.type) for op in self.crossing.stores}
 
-        def stores(lanes: Lanes, _: SSAValue, line: SSAValue) -> None:
-            for op in self.kernel.body.block.ops:
-                if isinstance(op, ops.StoreOp) and op not in self.crossing.stores:
-                    lanes.store(op)
+        def turn(lanes: Lanes, line: SSAValue) -> None:
             for value, array in waiting.items():
                 values = lanes.get(value)
                 for lane, spot in enumerate(walk.spots(value.type, line)):
                     self.b.write(at_lane(values, lane), array, spot)
 
-        walk.each_inside(partial(self.known, walk), stores)
+        stores = [op for op in self.kernel.body.block.ops if isinstance(op, ops.StoreOp)]
+        walk.store([op for op in stores if op not in self.crossing.stores], partial(self.known, walk), turn)
         self.turned = waiting
 
     def store(self) -> None:
         walk = _Walk(self.frame, self.frame.axis)
+        walk.store(self.crossing.stores, partial(self.known, walk), lambda *_: None)
 
-        def stores(lanes: Lanes, _number: SSAValue, _line: SSAValue) -> None:
-            for op in self.crossing.stores:
-                lanes.store(op)
-
-        walk.each_inside(partial(self.known, walk), stores)
-
-    def known(self, walk: _Walk, value: SSAValue, number: SSAValue, line: SSAValue) -> Values | None:
+    def known(self, walk: _Walk, number: SSAValue, line: SSAValue, value: SSAValue) -> Values | None:
         """What waits for a thread on a line."""
         array = self.turned.get(value)
         if array is not None:
