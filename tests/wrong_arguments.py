@@ -5,7 +5,9 @@ A compiled program either refuses such a call before anything is launched, or an
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -13,11 +15,12 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from dlcb.benchmarks.accuracy import as_float64, in_float64
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
+from dlcb.runtime.branches import BranchingModel
 from dlcb.runtime.call import Step
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.dtypes import DTYPES
@@ -177,6 +180,11 @@ class Subject:
     def leaves(self) -> Leaves:
         return private.flatten((self.args, self.kwargs))[0]
 
+    @property
+    def fresh(self) -> Callable[..., Any]:
+        """The program as it was compiled: a call may change a module for good."""
+        return copy.deepcopy(self.program) if isinstance(self.program, nn.Module) else self.program
+
     def call(self, made: Sequence[Change]) -> Call:
         return Call(self, made)
 
@@ -215,7 +223,7 @@ class Call:
     def eager(self) -> list[Any] | Exception:
         """Results and arguments, or what eager raises."""
         try:
-            results, given = self.run(self.subject.program)
+            results, given = self.run(self.subject.fresh)
         except Exception as error:
             return error
         return [*results, *given]
@@ -236,8 +244,11 @@ def refusal_of(model: CompiledModel, call: Call) -> UserError | list[Any]:
     """Why a call is refused, or the leaves of its results. A refusal comes before the first step; another error is a
     defect."""
     steps: list[Step | None] = []
+    ways = model.branches if isinstance(model, BranchingModel) else [model]
     try:
-        with module_of(model).observed(steps.append):
+        with ExitStack() as observed:
+            for way in ways:
+                observed.enter_context(module_of(way).observed(steps.append))
             return call.run(model)[0]
     except UserError as refused:
         if steps:
@@ -264,9 +275,10 @@ def without_elements(call: Call) -> list[Any] | Exception:
     """Eager's results, but their elements; the arguments may be too large to hold."""
     mode = private.FakeTensorMode(allow_non_fake_inputs=True)
     args, kwargs = private.map_leaves(partial(_fake, mode), call.arguments())
+    program = call.subject.fresh
     try:
         with mode:
-            return private.flatten(quiet(partial(call.subject.program, *args, **kwargs)))[0]
+            return private.flatten(quiet(partial(program, *args, **kwargs)))[0]
     except Exception as error:
         return error
 

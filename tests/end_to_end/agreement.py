@@ -18,7 +18,8 @@ from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.runtime.arguments import CallerArguments
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.cpu import CpuKernels
-from dlcb.runtime.memory import HostileAllocator
+from dlcb.runtime.kernels import Kernels
+from dlcb.runtime.memory import Allocator, HostileAllocator
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.plan import CallPlan, build_plan
 from dlcb.runtime.program import compile_program
@@ -51,15 +52,34 @@ def module_of(model: CompiledModel) -> CompiledModule:
 def hostile(model: CompiledModel, seed: int, guard: bool = True) -> None:
     """From here on: blocks and threads in another order, all memory poisoned, buffers that end where no byte may be
     touched."""
-    module = module_of(model)
-    model.module = CompiledModule(
-        model._artifact.programs["main"],  # pyright: ignore[reportPrivateUsage]
-        CpuKernels(compile_cpu(model.cuda_text), seed),
-        module.device,
-        model._artifact.weights,  # pyright: ignore[reportPrivateUsage]
-        weights_program=model._artifact.programs.get("weights"),  # pyright: ignore[reportPrivateUsage]
-        allocator=HostileAllocator(guard),
-    )
+    kernels = CpuKernels(compile_cpu(model.cuda_text), seed)
+    model.module = _module_like(model, kernels, HostileAllocator(guard))
+
+
+def _module_like(model: CompiledModel, kernels: Kernels, allocator: Allocator) -> CompiledModule:
+    artifact = model.parts[0]
+    main, weights = artifact.programs["main"], artifact.programs.get("weights")
+    device = module_of(model).device
+    return CompiledModule(main, kernels, device, artifact.weights, weights_program=weights, allocator=allocator)
+
+
+class _Idle:
+    """Kernels that do nothing."""
+
+    def function(self, name: str) -> Any:
+        return name
+
+    def activate(self) -> None:
+        pass
+
+    def launcher(self, function: Any, *how: Any) -> Callable[[], None]:
+        return lambda: None
+
+
+def rehearsing(model: CompiledModel) -> CompiledModel:
+    """The model with kernels that do nothing, so that no element is wrong; the first way alone of one that branches."""
+    artifact, _, *rest = model.parts
+    return CompiledModel(artifact, _module_like(model, _Idle(), Allocator()), *rest)
 
 
 FIXED = ("pinned", "stays", "given")

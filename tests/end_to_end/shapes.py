@@ -14,6 +14,8 @@ from dlcb.frontend.capture import capture
 from dlcb.frontend.capture.retrace import retrace
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.tests.end_to_end.agreement import compiled, hostile
+from dlcb.tests.wrong_arguments import Subject
+from dlcb.tests.wrong_calls import refuses_or_agrees
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 DRAWS = 16
@@ -42,12 +44,30 @@ def assess(actual: list[Any], eager: list[Any], exact: list[Any]) -> None:
     assert all(v.ok for v in verdicts), [v for v in verdicts if not v.ok]
 
 
+_COMPILED: dict[tuple[str, torch.dtype], tuple[nn.Module, CompiledModel]] = {}
+
+
+def compiled_once(case: Case, dtype: torch.dtype) -> tuple[nn.Module, CompiledModel]:
+    """A case's network, and what it is compiled to."""
+    known = _COMPILED.get((case.name, dtype))
+    if known is None:
+        network = case.build().to(dtype)
+        torch.manual_seed(0)
+        known = network, compiled(network, case.inputs(case.example, dtype), case.name)
+        _COMPILED[case.name, dtype] = known
+    return known
+
+
+def refuses_or_agrees_for_wrong_arguments(case: Case, dtype: torch.dtype = torch.float32) -> None:
+    network, model = compiled_once(case, dtype)
+    torch.manual_seed(0)
+    refuses_or_agrees(model, Subject(case.name, network, (), case.inputs(case.example, dtype)))
+
+
 def right_at_every_shape(case: Case, dtype: torch.dtype, fixed: dict[str, str]) -> None:
     """One compile at the example's shape is right at all of them. Every dim of the inputs is free but the fixed ones,
     which `explain` gives these reasons for."""
-    network = case.build().to(dtype)
-    torch.manual_seed(0)
-    model = compiled(network, case.inputs(case.example, dtype), case.name)
+    network, model = compiled_once(case, dtype)
     is_free_or_fixed(model, fixed)
     assert len(case.shapes) >= 6
     judge = Judge(model, network)

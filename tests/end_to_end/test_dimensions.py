@@ -13,7 +13,13 @@ from torch import Tensor, nn
 from dlcb.benchmarks.dimensions import Found, by_dlcb, by_export
 from dlcb.benchmarks.shape_models import SMALL
 from dlcb.tests.end_to_end.agreement import agrees, compiled, same_answers
-from dlcb.tests.end_to_end.shapes import right_at_every_shape, same_trace_elsewhere
+from dlcb.tests.end_to_end.shapes import (
+    refuses_or_agrees_for_wrong_arguments,
+    right_at_every_shape,
+    same_trace_elsewhere,
+)
+from dlcb.tests.wrong_arguments import Subject
+from dlcb.tests.wrong_calls import refuses_or_agrees
 
 PAST = "past_0_0[a, 4, c, 8] past_0_1[a, 4, c, 8] past_1_0[a, 4, d, 8] past_1_1[a, 4, d, 8]"
 CACHES = "keys_0[a, 4, c, 8] keys_1[a, 4, d, 8] values_0[a, 4, c, 8] values_1[a, 4, d, 8]"
@@ -100,12 +106,17 @@ def test_a_model_compiled_once_is_right_at_every_shape(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FIXED)
+def test_wrong_arguments_are_refused_or_answered_as_in_eager(name: str) -> None:
+    refuses_or_agrees_for_wrong_arguments(SMALL[name](), torch.float64)
+
+
+@pytest.mark.parametrize("name", FIXED)
 def test_a_model_traced_at_other_sizes_is_the_program_that_was_captured(name: str) -> None:
     same_trace_elsewhere(SMALL[name]().build(), SMALL[name]())
 
 
 @pytest.mark.parametrize("name", ["step_in_place", "step_appending"])
-def test_a_step_compiled_once_is_right_at_every_shape_as_are_its_caches(name: str) -> None:
+def test_a_step_compiled_once_is_right_at_every_shape_as_are_its_caches_and_refuses_other_arguments(name: str) -> None:
     case = SMALL[name]()
 
     def make(*shape: int) -> tuple[Any, ...]:
@@ -113,7 +124,9 @@ def test_a_step_compiled_once_is_right_at_every_shape_as_are_its_caches(name: st
 
     caches = re.findall(r"(\w+)\[a, 4, ", KEPT[name])
     heads = {f"{cache}.shape[{dim}]" for cache in caches for dim in (1, 3)}
-    agrees(case.build(), make, (case.example, *case.shapes), pinned=heads)
+    network = case.build()
+    model = agrees(network, make, (case.example, *case.shapes), pinned=heads)
+    refuses_or_agrees(model, Subject(name, network, make(*case.example)))
 
 
 def test_experts_whose_choice_runs_in_eager_are_right_at_every_shape() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import cache
 from typing import Any
 
 import pytest
@@ -11,9 +12,19 @@ from torch import Tensor, nn
 
 from dlcb.benchmarks.accuracy import as_float64, in_float64
 from dlcb.benchmarks.zoo import SMALL
+from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.plan import CallPlan, Launch, Root
 from dlcb.tests.end_to_end.agreement import compiled, plan_of
-from dlcb.tests.end_to_end.shapes import DTYPES, Judge, assess, right_at_every_shape
+from dlcb.tests.end_to_end.growing_cache import HEADS, GrowingCache, decoder, past_inputs
+from dlcb.tests.end_to_end.shapes import (
+    DTYPES,
+    Judge,
+    assess,
+    refuses_or_agrees_for_wrong_arguments,
+    right_at_every_shape,
+)
+from dlcb.tests.wrong_arguments import Subject
+from dlcb.tests.wrong_calls import refuses_or_agrees
 
 transformers = pytest.importorskip("transformers")
 
@@ -35,50 +46,29 @@ def test_a_model_compiled_once_is_right_at_every_shape(name: str, dtype: torch.d
     right_at_every_shape(SMALL[name](), dtype, FIXED[name])
 
 
+@pytest.mark.usefixtures("as_traced")
+@pytest.mark.parametrize("name", FIXED)
+def test_wrong_arguments_are_refused_or_answered_as_in_eager(name: str) -> None:
+    refuses_or_agrees_for_wrong_arguments(SMALL[name]())
+
+
 # A decoder step whose cache grows: each step returns longer tensors
 
-
-class GrowingCache(nn.Module):
-    """One step of a `transformers` model; keys and values of the past come and go as tensors."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, ids: Tensor, past: list[tuple[Tensor, Tensor]]) -> Any:
-        kept = transformers.DynamicCache()
-        for layer, (keys, values) in enumerate(past):
-            kept.update(keys, values, layer)
-        out = self.model(input_ids=ids, past_key_values=kept, use_cache=True)
-        return out.logits, [(layer.keys, layer.values) for layer in out.past_key_values.layers]
-
-
-def decoder(kind: str) -> nn.Module:
-    torch.manual_seed(5)
-    if kind == "gpt2":
-        config = transformers.GPT2Config(vocab_size=89, n_embd=32, n_layer=2, n_head=4, n_positions=64)
-        return transformers.GPT2LMHeadModel(config)
-    small = dict(vocab_size=89, hidden_size=32, num_hidden_layers=2, intermediate_size=48, max_position_embeddings=64)
-    config = transformers.LlamaConfig(num_attention_heads=4, num_key_value_heads=2, **small)
-    return transformers.LlamaForCausalLM(config)
-
-
-HEADS = {"gpt2": 4, "llama": 2}
 PAST_SHAPES = ((2, 5), (1, 1), (3, 7), (1, 0), (4, 13), (2, 31), (7, 2), (1, 40))
 DRAWS = 5
 
 
-def past_inputs(kind: str, shape: tuple[int, int], dtype: torch.dtype) -> dict[str, Any]:
-    batch, length = shape
-    past = [tuple(torch.randn(batch, HEADS[kind], length, 8, dtype=dtype) for _ in range(2)) for _ in range(2)]
-    return {"ids": torch.randint(0, 89, (batch, 1)), "past": past}
+@cache
+def step(kind: str, dtype: torch.dtype) -> tuple[nn.Module, CompiledModel]:
+    network = GrowingCache(decoder(kind)).to(dtype).eval()
+    torch.manual_seed(0)
+    return network, compiled(network, past_inputs(kind, PAST_SHAPES[0], dtype), f"{kind} step")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("kind", HEADS)
 def test_a_decoder_step_whose_cache_grows(kind: str, dtype: torch.dtype) -> None:
-    network = GrowingCache(decoder(kind)).to(dtype).eval()
-    model = compiled(network, past_inputs(kind, PAST_SHAPES[0], dtype), f"{kind} step")
+    network, model = step(kind, dtype)
     judge = Judge(model, network)
     for number, shape in enumerate(PAST_SHAPES):
         torch.manual_seed(number)
@@ -91,9 +81,17 @@ def test_a_decoder_step_whose_cache_grows(kind: str, dtype: torch.dtype) -> None
     assert all(".py:" in found[dim] for dim in fixed)
 
 
+@pytest.mark.usefixtures("as_traced")
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_step_refuses_wrong_arguments_or_answers_as_eager_does(kind: str) -> None:
+    network, model = step(kind, torch.float32)
+    torch.manual_seed(0)
+    inputs = past_inputs(kind, PAST_SHAPES[0], torch.float32)
+    refuses_or_agrees(model, Subject(f"{kind} step", network, (), inputs))
+
+
 def test_a_whole_text_from_one_compiled_step() -> None:
-    network = GrowingCache(decoder("gpt2")).eval()
-    model = compiled(network, past_inputs("gpt2", PAST_SHAPES[0], torch.float32), "gpt2 step")
+    network, model = step("gpt2", torch.float32)
     ids = torch.tensor([[3], [14]])
     mine: Any = [(torch.zeros(2, 4, 0, 8), torch.zeros(2, 4, 0, 8)) for _ in range(2)]
     theirs = mine

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dlcb.benchmarks.zoo import SMALL
-from dlcb.tests.end_to_end.shapes import DTYPES, right_at_every_shape
+from dlcb.tests.end_to_end.shapes import DTYPES, refuses_or_agrees_for_wrong_arguments, right_at_every_shape
 
 pytest.importorskip("transformers")
 
@@ -42,3 +42,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:transformers.*")
 @pytest.mark.parametrize("name", FIXED)
 def test_a_model_compiled_once_is_right_at_every_shape(name: str, dtype: torch.dtype) -> None:
     right_at_every_shape(SMALL[name](), dtype, FIXED[name])
+
+
+@pytest.mark.usefixtures("as_traced")
+@pytest.mark.parametrize("name", FIXED)
+def test_wrong_arguments_are_refused_or_answered_as_in_eager(name: str) -> None:
+    refuses_or_agrees_for_wrong_arguments(SMALL[name]())

@@ -1,53 +1,30 @@
-"""Calls with wrong arguments of every kind, drawn by hypothesis, to operations, random programs and models: what comes
-is eager's result, or an error before anything is launched.
+"""Calls with wrong arguments of every kind, drawn by hypothesis, to operations, random programs and models: what
+comes is eager's result, or an error before anything is launched.
 
-Kernels only note their launches while calls are drawn; then those that were needed are compiled at once, and the calls
-that were taken run again, for their values. `DLCB_WRONG_ARGUMENTS=500` draws that many calls of each program, and
-also of the operations' neighbours.
+`DLCB_WRONG_ARGUMENTS=500` draws that many calls of each program, and also of the operations' neighbours.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
 from random import Random
-from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from torch import Tensor
 
 import dlcb
 from dlcb.benchmarks.zoo import SMALL
-from dlcb.errors import UnsupportedError, UserError
-from dlcb.runtime.compiled import CompiledModel
+from dlcb.errors import UserError
 from dlcb.tests.aten_samples import NEIGHBOURS, REACHED, AtenSample, Maker
 from dlcb.tests.programs import program as programs
 from dlcb.tests.programs.draw import draw_program
-from dlcb.tests.programs.unit import Unit
-from dlcb.tests.wrong_arguments import (
-    Call,
-    Change,
-    Subject,
-    changes,
-    has_form,
-    plan_has_form,
-    plan_or_refusal,
-    refusal_of,
-    value_difference,
-    without_elements,
-)
+from dlcb.tests.wrong_arguments import Change, Subject, has_form, refusal_of, value_difference
+from dlcb.tests.wrong_calls import COUNT, Explorer, refuses_or_agrees
 
-ASKED = os.environ.get("DLCB_WRONG_ARGUMENTS")
-COUNT = int(ASKED or "24")
-SAMPLES = [*REACHED, *NEIGHBOURS] if ASKED else REACHED
+SAMPLES = [*REACHED, *NEIGHBOURS] if os.environ.get("DLCB_WRONG_ARGUMENTS") else REACHED
 MODELS = ("rows", "resnet18")
 RANDOM_PROGRAMS = (0, 2, 3, 4, 5, 6)
-ONLY_EAGER_REFUSES = ("Expected X.is_contiguous",)
-"""What a kernel of eager's can't take, by how its error begins: layouts that mean nothing to the operation."""
 UNSET = ("native_layer_norm.default", "native_group_norm.default", "layer norm")
 """Operations of which eager leaves statistics of no elements as the memory was."""
 
@@ -81,107 +58,21 @@ def subjects() -> Iterator[Subject]:
 
 
 SUBJECTS = {subject.name: subject for subject in subjects()}
-
-
-@dataclass
-class Explored:
-    """What came of the calls of one program."""
-
-    model: CompiledModel
-    refused: int = 0
-    taken: list[tuple[Call, list[Any]]] = field(default_factory=list[tuple[Call, list[Any]]])
-    failure: AssertionError | None = None
-
-    def look(self, call: Call) -> None:
-        if call.is_huge:
-            self._look_at_huge(call)
-            return
-        found = refusal_of(self.model, call)
-        if isinstance(found, UserError):
-            self.refused += 1
-        else:
-            self.taken.append((call, found))
-
-    def _look_at_huge(self, call: Call) -> None:
-        plan = plan_or_refusal(self.model, call)
-        if isinstance(plan, UserError):
-            self.refused += 1
-            return
-        eager = without_elements(call)
-        assert not isinstance(eager, Exception), f"{call}: eager raises {eager}"
-        assert plan_has_form(plan, eager), call
-
-
-UNIT = Unit()
-
-
-@cache
-def explored(name: str) -> Explored:
-    subject = SUBJECTS[name]
-    try:
-        found = Explored(UNIT.add_program(subject.program, subject.kwargs or subject.args))
-    except UnsupportedError as unsupported:
-        pytest.skip(str(unsupported))
-
-    @seed(sum(map(ord, name)))
-    @settings(max_examples=COUNT, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
-    @given(changes(subject.leaves))
-    def explore(made: list[Change]) -> None:
-        found.look(subject.call(made))
-
-    try:
-        explore()
-    except AssertionError as failure:
-        found.failure = failure
-    return found
-
-
-@cache
-def compiled() -> dict[str, Explored]:
-    """All programs with their kernels."""
-    found = {name: explored(name) for name in SUBJECTS}
-    UNIT.collects = False
-    return found
+EXPLORER = Explorer([*SUBJECTS], SUBJECTS.__getitem__, UNSET)
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_refused_call_launches_nothing(name: str) -> None:
-    failure = explored(name).failure
-    assert failure is None, failure
+    EXPLORER.refuses_before_it_launches(name)
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_call_that_is_taken_gives_what_eager_gives(name: str) -> None:
-    found = compiled()[name]
-    for call, form in found.taken:
-        eager = call.eager()
-        if isinstance(eager, Exception):
-            alone = str(eager).startswith(ONLY_EAGER_REFUSES)
-            assert alone or fails(found.model, call), f"{call}: eager raises {type(eager).__name__}: {eager}"
-            continue
-        assert has_form(form, eager), f"{call}: {form}, eager gives {eager[: len(form)]}"
-        results, arguments = call.run(found.model)
-        wrong = value_difference(call, [*results, *arguments], eager)
-        assert wrong is None or (name in UNSET and is_empty(call)), f"{call}: {wrong}"
-
-
-def fails(compiled_model: CompiledModel, call: Call) -> bool:
-    """Does an element turn out to be wrong?"""
-    try:
-        call.run(compiled_model)
-    except (IndexError, RuntimeError):
-        return True
-    return False
-
-
-def is_empty(call: Call) -> bool:
-    return any(isinstance(leaf, Tensor) and not leaf.numel() for leaf in call.leaves())
+    EXPLORER.is_right_where_it_takes_a_call(name)
 
 
 def test_both_ends_are_common() -> None:
-    found = compiled().values()
-    refused, taken = sum(each.refused for each in found), sum(len(each.taken) for each in found)
-    assert min(refused, taken) > COUNT * len(SUBJECTS) // 5
+    assert min(EXPLORER.counts()) > COUNT * len(SUBJECTS) // 5
 
 
 def test_a_wrong_value_is_found() -> None:
@@ -192,6 +83,21 @@ def test_a_wrong_value_is_found() -> None:
     assert value_difference(call, eager, eager) is None
     assert value_difference(call, [eager[0] + 1, *eager[1:]], eager) is not None
     assert not has_form([eager[0][:-1]], eager)
+
+
+def test_an_answer_that_eager_does_not_give_is_a_defect() -> None:
+    def two_only(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] != 2:
+            raise ValueError("two rows")
+        return x + 1
+
+    example = (torch.ones(2, 3),)
+    compiled = dlcb.compile(lambda x: x + 1, example, target="cpu")
+    refuses_or_agrees(compiled, Subject("sum", lambda x: x + 1, example))
+    with pytest.raises(AssertionError, match="leaf 0: row 0"):
+        refuses_or_agrees(compiled, Subject("sum", lambda x: x + 2, example))
+    with pytest.raises(AssertionError, match="eager raises .*two rows"):
+        refuses_or_agrees(compiled, Subject("sum", two_only, example))
 
 
 def test_an_error_after_a_launch_is_a_defect() -> None:
