@@ -1,7 +1,8 @@
 """Decide how each kernel runs: a list of variants, best first; the host program takes the first whose conditions hold.
 
 * no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
-  then with 64 bits (1 only, where there are several axes). What the sizes of all launches rule out is left out.
+  then with 64 bits (1 only, where there are several axes). Single elements are several a thread where there are many.
+  What the sizes of all launches rule out is left out.
 * no row, and memory that lies along another axis than the innermost one: before these, tiles that are turned in shared
   memory.
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
@@ -37,6 +38,10 @@ from dlcb.passes.tile_schedule import tile_schedules
 from dlcb.passes.uses import UNKNOWN, Use, needs_wide, uses_of, widths
 
 FLAT_THREADS = 256
+ITEMS_APART = 24
+"""Loads and stores that a thread has in all, where it moves single elements."""
+LARGE = 1 << 20
+"""Elements that keep a large device busy."""
 WARP_THREADS = 128
 BLOCK_THREADS = 256
 LONG_THREADS = 512
@@ -54,10 +59,22 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     if serve_all:
         return tiles
     vectors = widths(vector_facts(kernel), uses)
-    short = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 32) for v in vectors]
     one_axis = len(kernel.outer.dims) <= 1
+    single = 1 if one_axis or not _is_large(kernel, uses) else _items_apart(kernel)
+    short = [ScheduleAttr.of("none", FLAT_THREADS, v, v if v > 1 else single, "none", 32) for v in vectors]
     long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in (vectors if one_axis else [1])]
     return tiles + (short + long if needs_wide(kernel, uses) else short)
+
+
+def _is_large(kernel: KernelOp, uses: Sequence[Use]) -> bool:
+    """Can there be enough to do that a device is full with several elements a thread?"""
+    totals = [use.product(kernel.outer.dims).value for use in uses or [UNKNOWN]]
+    return any(total is None or total >= LARGE for total in totals)
+
+
+def _items_apart(kernel: KernelOp) -> int:
+    """Elements that a thread computes where it moves them one by one: many loads on the way, few registers."""
+    return max(2, min(8, ITEMS_APART // len(memory_ops(kernel))))
 
 
 def along_memory(kernel: KernelOp) -> bool:

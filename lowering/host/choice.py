@@ -225,7 +225,7 @@ class _Variant:
             return self._tiles(schedule.transpose)
         match schedule.row:
             case "none":
-                return ceildiv(rows, schedule.threads * schedule.vector)
+                return ceildiv(rows, schedule.threads * schedule.items)
             case "warp":
                 return ceildiv(rows, schedule.threads // WARP)
             case "thread":

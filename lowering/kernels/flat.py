@@ -1,4 +1,5 @@
-"""Kernels without a row: each thread computes `vector` neighbouring coordinates of the innermost axis."""
+"""Kernels without a row: each thread computes `vector` neighbouring coordinates of the innermost axis, or one by one
+`items` of them that lie as far apart as the block is wide, so that neighbouring threads still touch neighbours."""
 
 from __future__ import annotations
 
@@ -22,11 +23,29 @@ def lower_flat(name: str, kernel: ops.KernelOp, schedule: ScheduleAttr) -> CudaK
             run_stores(kernel, Lanes(kernel, b, {}, 1))
     elif len(sizes) == 1 and v > 1:
         _one_axis(kernel, b, thread, sizes[0], v)
+    elif v == 1 and schedule.items > 1:
+        _apart(kernel, b, sizes, schedule)
     else:
         with b.if_(b.lt(thread, b.number(sizes, v))):
             coords = split_index(b, thread, kernel.axes, sizes, v)
             run_stores(kernel, Lanes(kernel, b, coords, v))
     return b.done()
+
+
+def _apart(kernel: ops.KernelOp, b: KernelBuilder, sizes: tuple[Dim, ...], schedule: ScheduleAttr) -> None:
+    """All items at once, so that their loads are on the way together; in the last block, one after the other."""
+    threads, items = schedule.threads, schedule.items
+    block, thread = b.cast(b.block_idx(), b.idx), b.cast(b.thread_idx(), b.idx)
+    first = b.add(b.mul(block, b.constant(threads * items, b.idx)), thread)
+    last = b.add(first, b.constant(threads * (items - 1), b.idx))
+    total = b.number(sizes)
+    with b.if_(b.lt(last, total)):
+        places = [b.add(first, b.constant(threads * item, b.idx)) for item in range(items)]
+        split = [split_index(b, place, kernel.axes, sizes) for place in places]
+        coords = {axis: [one[axis][0] for one in split] for axis in kernel.axes}
+        run_stores(kernel, Lanes(kernel, b, coords, items, neighbours=False))
+    with b.if_(b.le(total, last)), b.for_(first, total, b.constant(threads, b.idx)) as place:
+        run_stores(kernel, Lanes(kernel, b, split_index(b, place, kernel.axes, sizes), 1))
 
 
 def _one_axis(kernel: ops.KernelOp, b: KernelBuilder, thread: SSAValue, size: Dim, v: int) -> None:

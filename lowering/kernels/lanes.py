@@ -54,18 +54,21 @@ class Lanes:
         lanes: int,
         provide: Provider = lambda _: None,
         axis: int = -1,
+        neighbours: bool = True,
     ):
+        """`neighbours=False`: the lanes are any coordinates, and move no vectors."""
         self.kernel = kernel
         self.b = b
         self.lanes = lanes
         self.provide = provide
         self.axis = axis
+        self.neighbours = neighbours
         self.values: dict[SSAValue, Values] = dict(coords)
         self._axes = list(kernel.axes)
 
     def inner(self) -> Lanes:
         """For the body of a loop or a branch: knows what is known here; what it computes stays there."""
-        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide, self.axis)
+        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide, self.axis, self.neighbours)
 
     def get(self, value: SSAValue) -> Values:
         """The value, computed if need be; operands first, without recursion into long chains."""
@@ -196,7 +199,7 @@ class Lanes:
     def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b
         array = b.pointer[op.buffer]
-        if self.lanes > 1 and moves_vectors(op, self.axis):
+        if self.lanes > 1 and self.neighbours and moves_vectors(op, self.axis):
             return b.load_vector(array, self.place(op, first=True)[0], self.lanes)
         places = self.place(op)
         if op.guard is not None:
@@ -213,7 +216,7 @@ class Lanes:
         b = self.b
         array = b.pointer[op.buffer]
         value = self.get(op.value)
-        if self.lanes > 1 and moves_vectors(op, self.axis):
+        if self.lanes > 1 and self.neighbours and moves_vectors(op, self.axis):
             b.store_vector([at_lane(value, n) for n in range(self.lanes)], array, self.place(op, first=True)[0])
             return
         if op.extra is not None:

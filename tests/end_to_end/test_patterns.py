@@ -59,7 +59,7 @@ def test_what_does_not_broadcast_is_refused_as_without_patterns() -> None:
             compiled(*draw(sizes))
     with pytest.raises(UserError, match="x has dtype"):
         compiled(*[t.double() for t in draw(EXAMPLE)])
-    with pytest.raises(UserError, match="takes 3 arguments|missing"):
+    with pytest.raises(UserError, match="compiled for the arguments"):
         compiled(*draw(EXAMPLE)[:2])
 
 
