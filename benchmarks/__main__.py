@@ -87,14 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return plot(options.results, options.out)
     benchmark = load(options.name)
     settings = Settings(
-        options.json,
-        options.quick,
-        tuple(options.contenders),
-        tuple(options.dtypes),
-        tuple(options.programs),
-        tuple(getattr(options, "experiments", ())),
-        options.seconds,
-        random.SystemRandom().randrange(1 << 31) if options.seed is None else options.seed,
+        json=options.json,
+        quick=options.quick,
+        contenders=tuple(options.contenders),
+        dtypes=tuple(options.dtypes),
+        programs=tuple(options.programs),
+        experiments=tuple(getattr(options, "experiments", ())),
+        seconds=options.seconds,
+        seed=random.SystemRandom().randrange(1 << 31) if options.seed is None else options.seed,
     )
     report = run(benchmark, settings)
     print("\n".join(shown(benchmark, report)))

@@ -37,7 +37,8 @@ class Network:
 
     def __init__(self, case: Case, dtype: torch.dtype, device: torch.device) -> None:
         self.case, self.dtype, self.device = case, dtype, device
-        self._original = case.build()
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):  # models seed what inputs are drawn from
+            self._original = case.build()
         self.model: nn.Module = copy.deepcopy(self._original).to(device, dtype)
 
     @cached_property
@@ -73,7 +74,8 @@ def in_layout(value: Any, layout: torch.memory_format) -> Any:
     if layout is torch.contiguous_format:
         return value
     if isinstance(value, nn.Module):
-        return copy.deepcopy(value).to(memory_format=layout)
+        model: Any = copy.deepcopy(value)
+        return model.to(memory_format=layout)
     return {k: v.to(memory_format=layout) if _is_picture(v) else v for k, v in value.items()}
 
 

@@ -31,7 +31,7 @@ COLOURS = {
 }
 LIVE = 0.55
 """How opaque what has live weights is, where both kinds are shown."""
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "dlcb",
     "svg.fonttype": "none",
     "font.size": 9,

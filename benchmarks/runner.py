@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +76,12 @@ class Benchmark:
     def complete(self, settings: Settings) -> Settings:
         """The settings with what they leave open."""
         programs = self.quick_programs if settings.quick and self.quick_programs else self.programs
-        return Settings(
-            settings.json,
-            settings.quick,
-            tuple(c for c in settings.contenders or self.contenders if c in self.contenders),
-            settings.dtypes or (QUICK_DTYPES if settings.quick else self.dtypes),
-            settings.programs or programs,
-            settings.experiments or self.experiments,
-            settings.seconds,
-            settings.seed,
-            settings.device,
+        return replace(
+            settings,
+            contenders=tuple(c for c in settings.contenders or self.contenders if c in self.contenders),
+            dtypes=settings.dtypes or (QUICK_DTYPES if settings.quick else self.dtypes),
+            programs=settings.programs or programs,
+            experiments=settings.experiments or self.experiments,
         )
 
 

@@ -93,7 +93,7 @@ class Step(nn.Module):
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         import transformers
 
-        kept = transformers.DynamicCache(past)
+        kept: Any = transformers.DynamicCache(past)
         found = self.decoder(input_ids, kept, use_cache=True)
         return found.last_hidden_state, [(layer.keys, layer.values) for layer in kept.layers]
 

@@ -15,6 +15,7 @@ from dlcb.benchmarks import __main__ as command
 from dlcb.benchmarks import contenders, memory, serving
 from dlcb.benchmarks.compile import pays_after, stream
 from dlcb.benchmarks.contenders import KINDS, Built, Request, build
+from dlcb.benchmarks.networks import Network, case_of
 from dlcb.benchmarks.report import SCHEMA, read_report, table
 from dlcb.benchmarks.runner import Settings
 from dlcb.benchmarks.timing import Spread, host_us, replayed_ms, wall_ms
@@ -250,6 +251,15 @@ def test_useful_bytes_are_each_input_and_each_output_once() -> None:
     assert found == expected
 
 
+def test_inputs_are_fresh_though_models_are_seeded() -> None:
+    def first_input(seed: int) -> torch.Tensor:
+        torch.manual_seed(seed)
+        return Network(case_of("rows", quick=True), torch.float32, CPU).inputs((2, 3, 40))["x"]
+
+    assert torch.equal(first_input(1), first_input(1))
+    assert not torch.equal(first_input(1), first_input(2))
+
+
 def test_clocks_run_the_calls_in_turn() -> None:
     turns: list[int] = []
     calls = [lambda: turns.append(0), lambda: turns.append(1), lambda: turns.append(2)]
@@ -258,6 +268,23 @@ def test_clocks_run_the_calls_in_turn() -> None:
     replayed_ms(calls, CPU, rounds=1, repeats=2)
     assert turns == [0, 1, 2] * (len(turns) // 3)
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0)
+
+
+@pytest.mark.gpu
+def test_contenders_are_captured_into_the_graph_that_is_timed(tmp_path: Path) -> None:
+    status, report = run("memory", tmp_path, "--contenders", "eager,dlcb,dlcb_dynamic")
+    assert status == 0
+    assert [row for row in report["rows"] if not row["ok"]] == []
+    assert {row["clock"] for row in report["rows"]} == {"device events"}
+
+
+@pytest.mark.gpu
+def test_eager_in_a_graph_takes_other_inputs() -> None:
+    network = Network(case_of("rows", quick=True), torch.float32, torch.device("cuda", 0))
+    with build("eager_graph", Request(network.model, network.inputs((2, 3, 40)))) as built:
+        assert network.judged(built.call, network.inputs((2, 3, 40)))["ok"]
+        with pytest.raises(RuntimeError):
+            built.call(**network.inputs((2, 4, 40)))
 
 
 @pytest.mark.parametrize(
