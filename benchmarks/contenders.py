@@ -117,6 +117,8 @@ class Recorded:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for own, given in zip(self._tensors, tensors_of((args, kwargs)), strict=True):
+            if own.shape != given.shape:
+                raise ValueError(f"recorded for {tuple(own.shape)}, called with {tuple(given.shape)}")
             own.copy_(given)
         return self.replay()
 
