@@ -230,7 +230,7 @@ BENCHMARK = Benchmark(
     "memory",
     "programs bound by memory: bytes a second beside a device copy",
     units={
-        "fraction": "of a device copy's bytes a second",
+        "fraction": "fraction of a device copy's bytes a second",
         "gb_s": "GB/s of useful bytes",
         "ms": "milliseconds of the device",
         "first_s": "seconds",
