@@ -15,11 +15,18 @@ import dlcb
 from dlcb.benchmarks.accuracy import judge_all
 
 SIZES = ((1, 1), (3, 5), (0, 7), (33, 65), (257, 31), (5, 1021), (1030, 3))
+TILES = ((33, 65), (8, 8), (72, 264), (64, 65), (65, 64))
 LONG = ((1, 200_003), (3, 70_001), (2, 131_072))
 
 
 def pointwise(x: Tensor) -> Tensor:
     return torch.nn.functional.gelu(x) * 2 + x.t().contiguous().t()
+
+
+def transposed(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Memory is read along another axis, and a result is stored along another one."""
+    there = x.t() * 2
+    return (x + 1).t().contiguous(), there, there.contiguous()
 
 
 def row(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +64,7 @@ def joined(x: Tensor) -> Tensor:
 
 KINDS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, int], ...]]] = {
     **{kind.__name__: (kind, SIZES) for kind in (pointwise, row, column, scan, position, gather, window, joined)},
+    "transposed": (transposed, TILES),
     "cut_row": (cut_row, LONG),
 }
 

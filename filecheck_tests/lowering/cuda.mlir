@@ -15,6 +15,28 @@ dlcb.coord.kernel @flat params [p0] outer [p0] row [] (%x: !dlcb.coord.buffer<f3
 
 // -----
 
+// A tile: vectors along what is read into shared memory, a barrier, vectors along what is stored. How many tiles there are
+// is the host program's to say.
+// CHECK: dlcb.cuda.kernel @turned_64x64_v8_v4(%b0: !dlcb.cuda.ptr<f16>, %b1: !dlcb.cuda.ptr<f32>, %b2: !dlcb.cuda.ptr<f32>, %columns: i32
+// CHECK-SAME: dlcb.integers = ["value columns 1", "mul columns 1", "shift columns 1", "value bands 1"
+// CHECK-SAME: dlcb.space = {{.*}}across = {aligned = [#builtin.int<1>, #builtin.int<2>], divisible = #dlcb.graph.dims<[p1]>}, along = {aligned = [#builtin.int<0>], divisible = #dlcb.graph.dims<[p0]>}
+// CHECK: dlcb.cuda.shared : !dlcb.cuda.shared<f16, 4224>
+// CHECK: dlcb.cuda.load_vector %b0
+// CHECK: dlcb.cuda.load_vector %b1
+// CHECK: dlcb.cuda.barrier
+// CHECK-NOT: dlcb.cuda.load_vector
+// CHECK: dlcb.cuda.if
+// CHECK: dlcb.cuda.store_vector
+dlcb.coord.kernel @turned params [p0, p1] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f16>, %y: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 4, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>] {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f16> -> f16
+  %w = dlcb.coord.access %y at <[p1, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %c = dlcb.coord.scalar "cast" %v : (f16) -> f32
+  %s = dlcb.coord.scalar "add" %c, %w : (f32, f32) -> f32
+  dlcb.coord.store %s, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
 // Division by a runtime size is by constants of the host program.
 // CHECK: dlcb.cuda.kernel @two_v1(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>
 // CHECK-SAME: "mul p1 1", "shift p1 1"

@@ -23,6 +23,76 @@ dlcb.coord.kernel @small params [] outer [1000] row [] (%x: !dlcb.coord.buffer<f
 
 // -----
 
+// What is read along another axis goes by tiles: vectors both ways, either way, none; then what short axes need.
+// CHECK: dlcb.coord.kernel @turned
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 8, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>
+// CHECK-SAME: vector = 8, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
+// CHECK-SAME: vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>
+// CHECK-SAME: vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
+// CHECK-SAME: vector = 1, items = 16, stage = none, index = 64, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
+// CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 8, stage = none, index = 32>
+dlcb.coord.kernel @turned params [p0, p1] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f16> -> f16
+  dlcb.coord.store %v, %o at <[p1, 1]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
+// Known sizes: longer and narrower tiles, vectors as they divide sizes, nothing for short axes. A result that lies along
+// another axis is the same thing.
+// CHECK: dlcb.coord.kernel @heads
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 4, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 1, along = 32, across = 128, vector = 2>>
+// CHECK-SAME: vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 1, along = 32, across = 128, vector = 1>>]
+dlcb.coord.kernel @heads params [] outer [4, 30, 500] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%h, %i, %k) {
+  %v = dlcb.coord.access %x at <[15000, 500, 1]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[15000, 500, 1]> : f32, !dlcb.coord.buffer<f32>
+  dlcb.coord.store %v, %x at <[15000, 1, 30]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Three operands of four bytes share a block's memory: a smaller tile.
+// CHECK: dlcb.coord.kernel @three
+// CHECK-SAME: along = 32, across = 64
+dlcb.coord.kernel @three params [p0, p1] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f32>, %y: !dlcb.coord.buffer<f32>, %z: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %a = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %b = dlcb.coord.access %y at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %c = dlcb.coord.access %z at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  %d = dlcb.coord.scalar "add" %a, %b : (f32, f32) -> f32
+  %e = dlcb.coord.scalar "add" %c, %d : (f32, f32) -> f32
+  dlcb.coord.store %e, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// Not where an axis is short, nor where little is to be done, nor where what is read along the other axis stays the same.
+// CHECK: dlcb.coord.kernel @pixels
+// CHECK-NOT: transpose
+dlcb.coord.kernel @pixels params [p0] outer [p0, 3] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[3, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel @little
+// CHECK-NOT: transpose
+dlcb.coord.kernel @little params [] outer [100, 100] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, 100]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[100, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel @bias
+// CHECK-NOT: transpose
+dlcb.coord.kernel @bias params [p0, p1] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[1, 0]> : !dlcb.coord.buffer<f32> -> f32
+  dlcb.coord.store %v, %o at <[p1, 1]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
 // Rows along memory: warps, blocks, long loops.
 // CHECK: dlcb.coord.kernel @rows
 // CHECK-SAME: row = warp

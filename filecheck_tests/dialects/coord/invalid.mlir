@@ -139,6 +139,48 @@ dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) 
 
 // -----
 
+// CHECK: schedule: a transpose of row = thread, expected none and no step
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = thread, threads = 256, vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>] {
+}
+
+// -----
+
+// CHECK: schedule: 128 threads of 16 items in a tile of 4096
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = none, threads = 128, vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>] {
+}
+
+// -----
+
+// CHECK: schedule: 1024 threads, vector = 8, walk no whole lines of 64 in 4096
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = none, threads = 1024, vector = 1, items = 4, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>] {
+}
+
+// -----
+
+// CHECK: transpose: vector = 3, expected 1, 2, 4, 8 or 16, and along at most
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 3>>] {
+}
+
+// -----
+
+// CHECK: transpose: across = 48, expected one of 8, 16, 32, 64, 128, 256
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 48, vector = 1>>] {
+}
+
+// -----
+
+// CHECK: transpose: axis = -1, expected an outer axis
+dlcb.coord.kernel @k params [n] outer [n, n] row [] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = -1, along = 64, across = 64, vector = 1>>] {
+}
+
+// -----
+
 // CHECK: dlcb.coord.scan: the row has 2 axes, expected one
 dlcb.coord.kernel @k params [n] outer [] row [n, n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k) {
   %v = dlcb.coord.access %x at <[n, 1]> : !dlcb.coord.buffer<f32> -> f32

@@ -89,3 +89,15 @@ dlcb.coord.kernel @scan params [p0, p1] outer [p0] row [p1]
   %d = dlcb.coord.scalar "div" %s, %m : (f64, f64) -> f64
   dlcb.coord.store %d, %o at <[p1, 1]> : f64, !dlcb.coord.buffer<f64>
 }
+
+// A schedule by tiles.
+// CHECK: dlcb.coord.kernel @turned params [n] outer [n, 100] row [] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 4, items = 16, stage = none, index = 64, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>] {
+dlcb.coord.kernel @turned params [n] outer [n, 100] row [] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k)
+    schedules [
+      #dlcb.coord.schedule<row = none, threads = 256, vector = 4, items = 16, stage = none, index = 64,
+                           transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>
+    ] {
+  // CHECK-NEXT: %v = dlcb.coord.access %x at <[1, n]> : !dlcb.coord.buffer<f16> -> f16
+  %v = dlcb.coord.access %x at <[1, n]> : !dlcb.coord.buffer<f16> -> f16
+  dlcb.coord.store %v, %o at <[100, 1]> : f16, !dlcb.coord.buffer<f16>
+}
