@@ -57,7 +57,7 @@ def free_static_sizes(module: GraphModule, arguments: Arguments, candidates: set
         return found
     run = _SymbolicRun(module, arguments, candidates - too_small, found)
     try:
-        with torch.no_grad(), private.quiet_fakes():
+        with torch.no_grad(), private.quiet_fakes(), private.symbolic_sizes():
             run.run(*run.inputs, enable_io_processing=False)
     except Exception as error:
         first = str(error).strip().partition("\n")[0]

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from torch._C import _is_any_autocast_enabled as is_any_autocast_enabled
+from torch._dispatch.python import enable_python_dispatcher
 from torch._guards import TracingContext
 from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
@@ -38,6 +39,7 @@ __all__ = [
     "resolve_packet",
     "schema_of",
     "storage_key",
+    "symbolic_sizes",
     "unflatten",
     "without_dispatch",
     "without_out",
@@ -100,6 +102,79 @@ def quiet_fakes() -> Generator[None]:
         yield
     finally:
         logger.disabled = before
+
+
+def symbolic_sizes() -> AbstractContextManager[Any]:
+    """Operations that torch makes of others, as `matmul`, ask symbolic sizes as symbols: in C++ some of them take numbers,
+    which fixes the sizes."""
+    return enable_python_dispatcher()
+
+
+# Fake tensors
+
+
+def fake_state(mode: FakeTensorMode, device: torch.device) -> dict[str, Any]:
+    """What is the same of all fakes of a mode on a device."""
+    with torch._C._DisableTorchDispatch():
+        return dict(vars(FakeTensor(mode, torch.empty(0, device="meta"), device)))
+
+
+def fake_tensor(
+    state: dict[str, Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: torch.dtype,
+    memory: tuple[torch.UntypedStorage, int] | None = None,
+) -> FakeTensor:
+    """A fake in memory of its own, or in other memory from an offset on, in elements."""
+    with torch._C._DisableTorchDispatch():
+        if memory is None:
+            meta = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
+        else:
+            meta = torch.empty(0, dtype=dtype, device="meta").set_(*memory, shape, strides)
+        device = state["_fake_device"]
+        fake = torch.Tensor._make_subclass(
+            FakeTensor, meta, False, dispatch_device=True, device_for_backend_keys=device
+        )
+        torch._C._set_throw_on_mutable_data_ptr(fake)
+    vars(fake).update(state)
+    return fake
+
+
+def meta_memory(size_bytes: int) -> torch.UntypedStorage:
+    """Memory for fakes."""
+    return torch.UntypedStorage(size_bytes, device="meta")
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether sizes, strides, offset, dtype and device are all that operations can know of a tensor, elements apart."""
+    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.device.type == "meta":
+        return False
+    return not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg() or getattr(tensor, "constant", None) is not None)
+
+
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+
+
+def is_named_result(result: Any) -> bool:
+    """A sequence whose items have names, such as `torch.return_types.max`."""
+    return type(result).__module__ == "torch.return_types"
+
+
+def ambient_choices(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """What an operation goes by beside its arguments: which forms of attention a program allows."""
+    return _attention_choices() if "attention" in getattr(function, "__name__", "") else ()
+
+
+def _attention_choices() -> tuple[Any, ...]:
+    cuda = torch.backends.cuda
+    return (
+        cuda.flash_sdp_enabled(),
+        cuda.mem_efficient_sdp_enabled(),
+        cuda.math_sdp_enabled(),
+        cuda.cudnn_sdp_enabled(),
+        tuple(torch._C._get_sdp_priority_order()),
+    )
 
 
 def storage_key(tensor: torch.Tensor) -> int:
