@@ -22,6 +22,8 @@ from dlcb.passes.uses import UNKNOWN, Use, needs_wide, widths
 
 THREADS = 256
 SIDE = 64
+WIDE_SIDE = 32
+"""At most, where coordinates take 64 bits: less to compile of what is seldom launched."""
 TILE_BYTES = 32 * 1024
 """At most, in shared memory: a multiprocessor has room for six blocks."""
 MIN_TILE = 1024
@@ -42,7 +44,7 @@ def tile_schedules(kernel: KernelOp, uses: Sequence[Use]) -> tuple[list[Schedule
     wide = needs_wide(kernel, uses)
     tiles = [_schedule(found, sides, pair, 32) for pair in pairs]
     if wide:
-        tiles.append(_schedule(found, sides, (1, 1), 64))
+        tiles.append(_schedule(found, (min(sides[0], WIDE_SIDE), min(sides[1], WIDE_SIDE)), (1, 1), 64))
     return tiles, all(use.followed or is_long(kernel, found, use) for use in launches)
 
 

@@ -29,7 +29,7 @@ dlcb.coord.kernel @small params [] outer [1000] row [] (%x: !dlcb.coord.buffer<f
 // CHECK-SAME: vector = 8, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
 // CHECK-SAME: vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 8>>
 // CHECK-SAME: vector = 1, items = 16, stage = none, index = 32, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
-// CHECK-SAME: vector = 1, items = 16, stage = none, index = 64, transpose = #dlcb.coord.transpose<axis = 0, along = 64, across = 64, vector = 1>>
+// CHECK-SAME: vector = 1, items = 4, stage = none, index = 64, transpose = #dlcb.coord.transpose<axis = 0, along = 32, across = 32, vector = 1>>
 // CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 1, items = 8, stage = none, index = 32>
 dlcb.coord.kernel @turned params [p0, p1] outer [p0, p1] row [] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
   %v = dlcb.coord.access %x at <[1, p0]> : !dlcb.coord.buffer<f16> -> f16

@@ -17,6 +17,7 @@ from hypothesis import strategies
 from torch import Tensor
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 
+from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.transpose import MIN_SIDE
 from dlcb.dialects.cuda.ops import BarrierOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
@@ -269,6 +270,25 @@ def test_what_lies_along_another_axis_is_read_and_written_as_torch_does(number: 
 
 def test_the_kernels_compile_for_sm_90() -> None:
     assert compile_cubin(unit().text(unit().needed)).data
+
+
+def keep_wide(stage: Stage, module: ModuleOp) -> None:
+    """Leave the tiles with 64-bit coordinates alone, as soon as kernels have schedules."""
+    for kernel in module.body.block.ops if stage.name == "schedule" else ():
+        if isinstance(kernel, KernelOp) and kernel.schedules is not None:
+            tiles = [s for s in kernel.schedules.data if s.transpose is not None and s.index == 64]
+            kernel.properties["schedules"] = ArrayAttr(tiles or kernel.schedules.data)
+
+
+def test_coordinates_of_64_bits() -> None:
+    case = Case("both ways", both_ways, matrices("f32", "f32"), products)
+    batch = Batch()
+    batch.rehearse(batch.add(case.module(), keep_wide), case.calls)
+    (name,) = (name for name, unit in batch.names[0].items() if unit in batch.needed)
+    assert name.endswith("_32x32_v1_v1_i64")
+    for seed in ORDER_SEEDS:
+        for arguments in case.calls:
+            check_call(batch.module(0, seed), case, arguments)
 
 
 def launched(module: ModuleOp, *call: Tensor) -> list[str]:
