@@ -51,7 +51,7 @@ class PatternedProgram:
         except UserError:
             if self._has_pattern(arguments):
                 raise
-        results = self._general().run(arguments)
+        results = self.general.run(arguments)
         with self._choosing:
             self._elsewhere.put(sizes_of(arguments), True)
         return results
@@ -62,7 +62,9 @@ class PatternedProgram:
         except (TypeError, AttributeError, IndexError, ValueError):
             return True  # they are no arguments of the program at all, as its error says
 
-    def _general(self) -> Program:
+    @property
+    def general(self) -> Program:
+        """The program for all patterns, compiled if it is not yet."""
         return self._complete()[1]
 
     def _complete(self) -> Made:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -20,12 +19,11 @@ from torch import Tensor, nn
 from dlcb.benchmarks.accuracy import as_float64, in_float64
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
-from dlcb.runtime.branches import BranchingModel
 from dlcb.runtime.call import Step
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.plan import CallPlan, Place
-from dlcb.tests.end_to_end.agreement import module_of, plan_of
+from dlcb.tests.end_to_end.agreement import observed, plan_of
 from dlcb.tests.graphs import LAYOUTS, difference
 from dlcb.tests.programs.check import EAGER_REFUSES, quiet
 
@@ -244,11 +242,8 @@ def refusal_of(model: CompiledModel, call: Call) -> UserError | list[Any]:
     """Why a call is refused, or the leaves of its results. A refusal comes before the first step; another error is a
     defect."""
     steps: list[Step | None] = []
-    ways = model.branches if isinstance(model, BranchingModel) else [model]
     try:
-        with ExitStack() as observed:
-            for way in ways:
-                observed.enter_context(module_of(way).observed(steps.append))
+        with observed(model, steps.append):
             return call.run(model)[0]
     except UserError as refused:
         if steps:
@@ -262,9 +257,7 @@ def plan_or_refusal(model: CompiledModel, call: Call) -> CallPlan | UserError:
     """What a call with too large tensors would do."""
     args, kwargs = call.arguments()
     try:
-        flat = model.flat(args, kwargs)
-        module_of(model).check(flat)
-        return plan_of(model, flat)
+        return plan_of(model, model.flat(args, kwargs))
     except UserError as refused:
         return refused
     except Exception as error:

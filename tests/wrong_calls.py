@@ -127,14 +127,16 @@ class Explorer:
 
     def _found(self, name: str) -> Explored | UnsupportedError:
         if name not in self._explored:
-            subject = self.subject_of(name)
-            try:
-                model = self._unit.add_program(subject.program, subject.kwargs or subject.args)
-            except UnsupportedError as unsupported:
-                self._explored[name] = unsupported
-            else:
-                self._explored[name] = explored(model, subject, COUNT)
+            with self._unit.collecting():
+                self._explored[name] = self._explore(self.subject_of(name))
         return self._explored[name]
+
+    def _explore(self, subject: Subject) -> Explored | UnsupportedError:
+        try:
+            model = self._unit.add_program(subject.program, subject.kwargs or subject.args)
+        except UnsupportedError as unsupported:
+            return unsupported
+        return explored(model, subject, COUNT)
 
 
 def explored(model: CompiledModel, subject: Subject, count: int) -> Explored:

@@ -3,7 +3,8 @@ compile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -11,16 +12,21 @@ from torch import Tensor
 
 import dlcb
 from dlcb.benchmarks.accuracy import as_float64, in_float64, judge
+from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
 from dlcb.frontend.capture.retrace import retrace
 from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.runtime.arguments import CallerArguments
-from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.artifact import Artifact
+from dlcb.runtime.branches import BranchingModel
+from dlcb.runtime.call import StepObserver
+from dlcb.runtime.compiled import CompiledModel, Program
 from dlcb.runtime.cpu import CpuKernels
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator, HostileAllocator
 from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.patterned import PatternedProgram
 from dlcb.runtime.plan import CallPlan, build_plan
 from dlcb.runtime.program import compile_program
 
@@ -44,23 +50,42 @@ def compiled(program: Callable[..., Any], example: Any, name: str = "program", *
 
 
 def module_of(model: CompiledModel) -> CompiledModule:
-    """What runs the model's calls, if it is wholly native."""
-    assert isinstance(model.module, CompiledModule)
-    return model.module
+    """What runs the model's calls, if it is wholly native; where it is made for a pattern of broadcasting, those of the
+    pattern."""
+    program = model.module
+    return _native(program.first if isinstance(program, PatternedProgram) else program)
+
+
+def modules_of(model: CompiledModel) -> Iterator[CompiledModule]:
+    """The same, then what runs the calls that it refuses."""
+    yield module_of(model)
+    if isinstance(model.module, PatternedProgram):
+        yield _native(model.module.general)
+    if isinstance(model, BranchingModel):
+        for other in model.branches[1:]:
+            yield from modules_of(other)
+
+
+@contextmanager
+def observed(model: CompiledModel, observer: StepObserver) -> Generator[None]:
+    """While it lasts, the observer is told of the steps of every call."""
+    with ExitStack() as modules:
+        for module in modules_of(model):
+            modules.enter_context(module.observed(observer))
+        yield
+
+
+def _native(program: Program) -> CompiledModule:
+    assert isinstance(program, CompiledModule)
+    return program
 
 
 def hostile(model: CompiledModel, seed: int, guard: bool = True) -> None:
     """From here on: blocks and threads in another order, all memory poisoned, buffers that end where no byte may be
     touched."""
-    kernels = CpuKernels(compile_cpu(model.cuda_text), seed)
-    model.module = _module_like(model, kernels, HostileAllocator(guard))
-
-
-def _module_like(model: CompiledModel, kernels: Kernels, allocator: Allocator) -> CompiledModule:
-    artifact = model.parts[0]
-    main, weights = artifact.programs["main"], artifact.programs.get("weights")
-    device = module_of(model).device
-    return CompiledModule(main, kernels, device, artifact.weights, weights_program=weights, allocator=allocator)
+    model.module = _like(
+        model, lambda artifact: CpuKernels(compile_cpu(artifact.kernels), seed), HostileAllocator(guard)
+    )
 
 
 class _Idle:
@@ -79,7 +104,27 @@ class _Idle:
 def rehearsing(model: CompiledModel) -> CompiledModel:
     """The model with kernels that do nothing, so that no element is wrong; the first way alone of one that branches."""
     artifact, _, *rest = model.parts
-    return CompiledModel(artifact, _module_like(model, _Idle(), Allocator()), *rest)
+    return CompiledModel(artifact, _like(model, lambda _: _Idle(), Allocator()), *rest)
+
+
+def _like(model: CompiledModel, kernels: Callable[[Artifact], Kernels], allocator: Allocator) -> Program:
+    """The model's program with other kernels and memory."""
+
+    def module(artifact: Artifact) -> CompiledModule:
+        main, weights = artifact.programs["main"], artifact.programs.get("weights")
+        device = module_of(model).device
+        return CompiledModule(
+            main, kernels(artifact), device, artifact.weights, weights_program=weights, allocator=allocator
+        )
+
+    def general() -> tuple[Artifact, Program]:
+        (artifact,) = program.others()
+        return artifact, module(artifact)
+
+    program, first = model.module, module(model.parts[0])
+    if not isinstance(program, PatternedProgram):
+        return first
+    return PatternedProgram(first, program._fits, general)  # pyright: ignore[reportPrivateUsage]
 
 
 FIXED = ("pinned", "stays", "given")
@@ -168,10 +213,20 @@ def sharing(arguments: Any, results: Any) -> list[Any]:
 
 def plan_of(model: CompiledModel, inputs: Any) -> CallPlan:
     """What a call with these arguments does: its memory, launches and library calls."""
-    module = module_of(model)
+    flat = [leaf for leaf in private.flatten(inputs)[0] if isinstance(leaf, (Tensor, int))]
+    refusal = UserError("nothing takes the call")
+    for module in modules_of(model):
+        try:
+            return _plan(module, flat)
+        except UserError as error:
+            refusal = error
+    raise refusal
+
+
+def _plan(module: CompiledModule, flat: Sequence[Any]) -> CallPlan:
     program = module.program
+    module.check(flat)
     arguments = CallerArguments(program, module.device)
     weights = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
-    flat = [leaf for leaf in private.flatten(inputs)[0] if isinstance(leaf, (Tensor, int))]
     facts = arguments.facts(flat, [16] * len(weights), weights)
     return build_plan(program, compile_program(program)(facts), facts)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from dlcb.errors import UserError
 from dlcb.runtime.call import Step
 from dlcb.runtime.plan import Launch
-from dlcb.tests.end_to_end.agreement import module_of, plan_of, rand
+from dlcb.tests.end_to_end.agreement import observed, plan_of, rand
 from dlcb.tests.programs.unit import Unit
 
 HERE = r"test_checks\.py:\d+"
@@ -130,7 +130,7 @@ def test_a_check_names_the_argument_what_was_given_and_what_was_expected(kind: s
     check = CHECKS[kind]
     model = Unit().add_program(check.program, check.example)
     steps: list[Step | None] = []
-    with module_of(model).observed(steps.append):
+    with observed(model, steps.append):
         model(*check.right)
         assert steps
         steps.clear()

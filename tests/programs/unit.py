@@ -28,7 +28,7 @@ class Unit:
 
     def add(self, subject: Subject) -> CompiledModel | Failure | None:
         """Compile a program for the CPU, and rehearse its calls."""
-        with self._instead_of_compiling():
+        with self.collecting():
             model = compile_subject(subject, "cpu")
         if isinstance(model, CompiledModel):
             for number in range(len(subject.calls)):
@@ -39,11 +39,12 @@ class Unit:
 
     def add_program(self, program: Callable[..., Any], example: Any) -> CompiledModel:
         """Compile any program for the CPU; its calls are the caller's to rehearse."""
-        with self._instead_of_compiling():
+        with self.collecting():
             return dlcb.compile(program, example, target="cpu")
 
     @contextmanager
-    def _instead_of_compiling(self) -> Iterator[None]:
+    def collecting(self) -> Iterator[None]:
+        """Until it ends, whatever is compiled for the CPU takes its kernels from the unit."""
         before = build.kernels_for
 
         def kernels_for(artifact: Artifact, *_: Any) -> _Kernels:

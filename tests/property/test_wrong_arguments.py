@@ -96,7 +96,7 @@ def test_an_answer_that_eager_does_not_give_is_a_defect() -> None:
     refuses_or_agrees(compiled, Subject("sum", lambda x: x + 1, example))
     with pytest.raises(AssertionError, match="leaf 0: row 0"):
         refuses_or_agrees(compiled, Subject("sum", lambda x: x + 2, example))
-    with pytest.raises(AssertionError, match="eager raises .*two rows"):
+    with pytest.raises(AssertionError, match=r"eager raises .*two rows"):
         refuses_or_agrees(compiled, Subject("sum", two_only, example))
 
 
