@@ -144,8 +144,8 @@ class Subject:
 
 
 class Copies:
-    """Copies on the device of the bytes that a matrix of a size and dtype has, and a few more: a driver copies what is no
-    multiple of its vectors a third more slowly, which is no measure of the memory."""
+    """Copies on the device of the bytes that a matrix of a size and dtype has, and a few more: a driver copies what is
+    no multiple of its vectors a third more slowly, which is no measure of the memory."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
