@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -40,8 +40,7 @@ def crossing(kernel: KernelOp) -> Crossing | None:
     last = len(kernel.outer.dims) - 1
     if kernel.row.dims or not any(isinstance(op, StoreOp) and moves_vectors(op) for op in kernel.body.block.ops):
         return None
-    inner = varying(kernel, last)
-    found = [_along(kernel, axis, inner) for axis in range(last)]
+    found = [_along(kernel, axis, candidates) for axis in range(last) if (candidates := _candidates(kernel, axis))]
     best = max(found, key=lambda c: (c.bytes, c.axis), default=None)
     return best if best is not None and best.bytes else None
 
@@ -52,22 +51,26 @@ def facts_of(kernel: KernelOp, found: Crossing) -> tuple[VectorFacts, VectorFact
     return facts_along(kernel, others, len(kernel.outer.dims) - 1), facts_along(kernel, found.ops, found.axis)
 
 
-def _along(kernel: KernelOp, axis: int, inner: Container[SSAValue]) -> Crossing:
-    moving = varying(kernel, axis)
-    loads: list[AccessOp] = []
-    stores: list[StoreOp] = []
+def _candidates(kernel: KernelOp, axis: int) -> list[AccessOp | StoreOp]:
+    """What has a stride of 1 along that axis and not along the innermost one."""
+    return [
+        op
+        for op in kernel.body.block.ops
+        if isinstance(op, (AccessOp, StoreOp)) and op.strides.dims[axis] == 1 and op.strides.dims[-1] != 1
+    ]
+
+
+def _along(kernel: KernelOp, axis: int, candidates: Sequence[AccessOp | StoreOp]) -> Crossing:
+    moving, inner = varying(kernel, axis), varying(kernel, len(kernel.outer.dims) - 1)
+    found: list[AccessOp | StoreOp] = []
     left = MAX_BYTES
-    for op in kernel.body.block.ops:
-        if not isinstance(op, (AccessOp, StoreOp)) or op.strides.dims[axis] != 1 or op.strides.dims[-1] == 1:
-            continue
-        left -= buffer_element(op.buffer)
-        if left < 0:
-            break
-        if isinstance(op, StoreOp) and moves_vectors(op, axis):
-            stores.append(op)
-        elif isinstance(op, AccessOp) and _is_read_along(op, moving, inner):
-            loads.append(op)
-    return Crossing(axis, tuple(loads), tuple(stores))
+    for op in candidates:
+        crosses = moves_vectors(op, axis) if isinstance(op, StoreOp) else _is_read_along(op, moving, inner)
+        if crosses and (size := buffer_element(op.buffer)) <= left:
+            left -= size
+            found.append(op)
+    loads = tuple(op for op in found if isinstance(op, AccessOp))
+    return Crossing(axis, loads, tuple(op for op in found if isinstance(op, StoreOp)))
 
 
 def _is_read_along(op: AccessOp, moving: Container[SSAValue], inner: Container[SSAValue]) -> bool:
