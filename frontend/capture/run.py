@@ -17,6 +17,7 @@ from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture.inputs import Argument, Arguments
 from dlcb.frontend.capture.refusals import Refused, first_line
 from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.fakes import Fakes
 from dlcb.frontend.tracing.functionalize import Storage
 from dlcb.frontend.tracing.layouts import strides_like
 from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
@@ -74,8 +75,7 @@ class Session:
         self._own = modules_of(program)
         self.rewritten: Rewritten | None = None
         """The program's functions as the runs have them, where they are not as the program's source has them."""
-        self._fake_mode = private.FakeTensorMode()
-        self._twins: dict[int, torch.Tensor] = {}
+        self._fakes = Fakes()
         self._named = _named_tensors(program)
         self._handlers = make_handlers()
 
@@ -88,7 +88,7 @@ class Session:
 
     def run(self, plan: Plan, steering: Steering = FREE) -> Run:
         """Run the program at the plan's sizes, on the way that `steering` says."""
-        trace = Trace(self._fake_mode, self._twins, self._named, self._handlers, steering)
+        trace = Trace(self._fakes, self._named, self._handlers, steering)
         inputs: list[Input] = []
         leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
@@ -96,7 +96,7 @@ class Session:
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
                 noticing = self.rewritten() if self.rewritten else nullcontext()
-                with noticing, tracking_python_numbers(self._own), self._fake_mode, trace:
+                with noticing, tracking_python_numbers(self._own), self._fakes.mode, trace:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
         except Exception as error:
@@ -106,6 +106,7 @@ class Session:
         finally:
             self.line = trace.line
             trace.tracker.active = False
+            trace.memory.forget()
 
     def _leaf(self, trace: Trace, argument: Argument, plan: Plan, inputs: list[Input]) -> Any:
         """An argument of the run: a fake tensor, a tracked int, or the constant itself."""
@@ -122,9 +123,8 @@ class Session:
             return dims[0]
         if argument.kind == "constant":
             return argument.example
-        with self._fake_mode:
-            example = argument.example
-            fake = torch.empty_strided(sizes, strides_like(example, sizes), dtype=example.dtype, device=example.device)
+        example = argument.example
+        fake = self._fakes.new(sizes, strides_like(example, sizes), example.dtype, example.device)
         given.value = trace.add_base(fake, dims).value
         return fake
 
@@ -166,16 +166,17 @@ class Session:
     @contextmanager
     def _unchanged_modules(self) -> Generator[None]:
         """Undo what the run assigns to attributes of modules; a tensor there would be state that DLCB does not keep."""
-        before = [(module, space, dict(space)) for module in self._modules for space in _spaces(module)]
+        before = [(module, space, space.copy()) for module in self._modules for space in _spaces(module)]
         try:
             yield
-            for module, space, saved in before:
-                _refuse_new_tensors(module, space, saved)
         finally:
-            for _, space, saved in before:
-                if not _is_same(space, saved):
-                    space.clear()
-                    space.update(saved)
+            changed = [(module, space, saved) for module, space, saved in before if not _is_same(space, saved)]
+            made = [(module, space.copy(), saved) for module, space, saved in changed]
+            for _, space, saved in changed:
+                space.clear()
+                space.update(saved)
+        for module, space, saved in made:
+            _refuse_new_tensors(module, space, saved)
 
 
 def _plain_tuple(leaf: Any) -> Any:
@@ -196,8 +197,6 @@ def _is_same(space: dict[str, Any], saved: dict[str, Any]) -> bool:
 
 
 def _refuse_new_tensors(module: torch.nn.Module, space: dict[str, Any], saved: dict[str, Any]) -> None:
-    if _is_same(space, saved):
-        return
     for name, value in space.items():
         if isinstance(value, torch.Tensor) and saved.get(name) is not value:
             raise UnsupportedError(

@@ -27,8 +27,10 @@ from dlcb.frontend.tracing.records import Captured, Pin
 from dlcb.frontend.tracing.source import line_of
 from dlcb.frontend.tracing.steering import FREE
 from dlcb.frontend.tracing.tracker import Check
+from dlcb.passes.collection import without_collection
 
 
+@without_collection()
 def capture(
     program: Callable[..., Any],
     args: Sequence[Any] = (),

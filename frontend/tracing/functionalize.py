@@ -113,6 +113,13 @@ class Memory:
         for state in (copy.source, copy.result):
             state.storage.copies.append(copy)
 
+    def forget(self) -> None:
+        """Lets go of the tensors, which refer to each other."""
+        for state in self._states.values():
+            state.storage.copies.clear()
+            state.storage.stale.clear()
+        self._states.clear()
+
     def read(self, state: State) -> Value:
         if state.storage.stale:
             self.tell_apart(state.storage)

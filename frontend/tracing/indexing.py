@@ -184,13 +184,13 @@ def _split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[to
     source, dim = _source_and_dim(trace, args, kwargs, 2)
     size = _argument(args, kwargs, 1, ("split_size", "split_sizes", "split_size_or_sections"), None)
     if not isinstance(size, (tuple, list)):
-        func(source, traced(size), dim)
+        trace.check(func, source, traced(size), dim)
         total = trace.dims(source)[dim]
         some: int = (total + size - 1) // size
         count = number(trace.tracker, maximum(expr_of(some), 1), max(traced(some), 1))
         return _split_evenly(trace, source, dim, size, count)
     parts: list[int] = list(cast(Operands, size))
-    func(source, [traced(part) for part in parts], dim)
+    trace.check(func, source, [traced(part) for part in parts], dim)
     return _pieces(trace, source, dim, list(accumulate(parts, initial=0)))
 
 
@@ -202,7 +202,7 @@ def _split_evenly(trace: Trace, source: torch.Tensor, dim: int, size: int, count
 def _chunk(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
     source, dim = _source_and_dim(trace, args, kwargs, 2)
     chunks = pinned(_argument(args, kwargs, 1, ("chunks",), None), "the number of parts")
-    func(source, chunks, dim)
+    trace.check(func, source, chunks, dim)
     total = trace.dims(source)[dim]
     size = (total + chunks - 1) // chunks
     return _split_evenly(trace, source, dim, size, _count_of_chunks(trace, total, size, chunks))
@@ -234,7 +234,7 @@ def _splitting_along(dim: Callable[[int], int]) -> Handler:
 
     def split(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> tuple[torch.Tensor, ...]:
         source, parts = trace.fake(args[0]), _argument(args, kwargs, 1, ("sections", "indices"), None)
-        func(source, traced(parts) if isinstance(parts, int) else parts)
+        trace.check(func, source, traced(parts) if isinstance(parts, int) else parts)
         return _tensor_split(trace, func, (source, parts, dim(source.dim())), {})
 
     return split
@@ -252,7 +252,7 @@ def _narrow(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> torch.T
     length = _argument(args, kwargs, 3, ("length",), None)
     if isinstance(start, torch.Tensor):
         raise UnsupportedError(f"narrow: {source_line()}: the start is an element of a tensor")
-    func(source, dim, start, length)
+    trace.check(func, source, dim, start, length)
     return slice_(trace, source, dim, start, start + length)
 
 

@@ -65,6 +65,11 @@ def strides_like(example: torch.Tensor, sizes: Sequence[int]) -> tuple[int, ...]
     return tuple(found)
 
 
+def extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    """How many elements of memory a tensor spans, from its first element to its last."""
+    return 0 if 0 in sizes else 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+
+
 def tracked_strides(dims: Sequence[int], strides: Sequence[int]) -> list[int | None]:
     """The strides of a tensor whose sizes are tracked ints, as these ints give them; None at a gap, and outside it."""
     found: list[int | None] = [None] * len(dims)

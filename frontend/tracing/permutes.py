@@ -42,7 +42,7 @@ def _permuting(order_of: Order, arguments: tuple[str, ...]) -> Handler:
         source, *given = args if args else (kwargs["input"],)
         given += [kwargs[a] for a in arguments if a in kwargs]
         fake = trace.fake(source)
-        func(fake, *given)
+        trace.check(func, fake, *given)
         order = order_of(fake.dim(), *_pinned(given))
         return trace.perform("permute", torch.permute, (fake, tuple(order)), {})
 
@@ -56,7 +56,7 @@ def _pinned(dims: Any) -> list[Any]:
 def _getting(order_of: Order) -> Handler:
     def handler(trace: Trace, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         fake = trace.fake(args[0])
-        func(fake)
+        trace.check(func, fake)
         return trace.perform("permute", torch.permute, (fake, tuple(order_of(fake.dim()))), {})
 
     return handler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, cast
 
 import torch
@@ -79,7 +80,7 @@ def _squeeze(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """The program asks of each dim whether its size is 1, and goes on by the answer."""
     source = trace.fake(args[0] if args else kwargs["input"])
     dims: Any = pinned(args[1] if len(args) > 1 else kwargs.get("dim"), "a dimension")
-    func(source, *([] if dims is None else [dims]))
+    trace.check(func, source, *([] if dims is None else [dims]))
     sizes = trace.dims(source)
     axes = list(range(len(sizes)))
     listed: Any = dims if type(dims) in (tuple, list) else (dims,)
@@ -99,7 +100,7 @@ def _convert(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """`to` and its like: nothing, a change of dtype, or a copy."""
     source = trace.fake(args[0])
     others = tuple(map(trace.fake, args[1:]))
-    result = func(source, *others, **kwargs)
+    result = trace.fakes_of(func, source, *others, **kwargs)
     if not isinstance(result, torch.Tensor) or trace.memory.find(result) is not None:
         return result
     if result.device != source.device:
@@ -119,7 +120,7 @@ def _getter_of(function: Function) -> Handler:
 def _alias(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     source = trace.fake(args[0])
     trace.line = source_line()
-    result = func(source, *args[1:], **kwargs)
+    result = trace.fakes_of(func, source, *args[1:], **kwargs)
     if trace.memory.find(result) is None:
         trace.alias(result, source)
     return result
@@ -140,6 +141,7 @@ def _inplace(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     return args[0]
 
 
+@cache
 def out_of_place(func: Function) -> Function:
     """The same into a copy of its first argument."""
 
@@ -201,6 +203,13 @@ def _out(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
 
 def _reshaping_in_place(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     raise UnsupportedError(f"{func.__name__}: {source_line()}: changes more of a tensor in place than its elements")
+
+
+def _set_attribute(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> None:
+    name = cast(Any, func).__self__.__name__
+    if name == "data":
+        raise UnsupportedError(f"{source_line()}: a tensor is given other memory by its .data; write into it instead")
+    func(*map(trace.fake, args))
 
 
 # Constants
@@ -348,6 +357,7 @@ def make_handlers() -> Handlers:
         "fill_": _fill,
         "zero_": _fill,
         "copy_": _copy,
+        "__set__": _set_attribute,
         "tensor": _tensor,
         "as_tensor": _tensor,
         "asarray": _tensor,

@@ -16,6 +16,7 @@ import torch
 from dlcb.dialects.shape.expr import Expr
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.tracing.fakes import Fakes
 from dlcb.frontend.tracing.functionalize import MaybeCopy, Memory, State, Step, Storage
 from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.tracing.primes import primes_from
@@ -46,14 +47,13 @@ class Trace(private.TorchFunctionMode):
 
     def __init__(
         self,
-        fake_mode: private.FakeTensorMode,
-        twins: dict[int, torch.Tensor],
+        fakes: Fakes,
         named: dict[int, tuple[str, str]],
         handlers: Handlers,
         steering: Steering = FREE,
     ) -> None:
         super().__init__()
-        self.fake_mode = fake_mode
+        self.fakes = fakes
         self.tracker = Tracker(steering.answers)
         self.sites: dict[Site, int] = {}
         """Where the numbers of values come from."""
@@ -73,12 +73,12 @@ class Trace(private.TorchFunctionMode):
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
         self.line = "?"
-        self._twins = twins
         self._named = named
         self._handlers = handlers
         self._storages: dict[int, Storage] = {}
         self._steering = steering
         self._made: Counter[tuple[str, str]] = Counter()
+        self._constants = 0
         self._values = max(steering.ids.values(), default=0)
         self._running: list[Any] = []
         self._fresh_sizes = primes_from(_SMALLEST_FRESH_SIZE)
@@ -131,10 +131,18 @@ class Trace(private.TorchFunctionMode):
         record = self._record(name, func, args, kwargs)
         record.why_eager, record.ordered = why_eager, ordered
         self.running = record
-        result = (stand_in or func)(*args, **kwargs)
+        result = stand_in(*args, **kwargs) if stand_in else self.fakes.call(func, args, kwargs, self.tracker)
         self.running = None
         self._bind(record, result, args)
         return result
+
+    def fakes_of(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a C function returns for fakes, without a record."""
+        return self.fakes.call(func, args, kwargs, self.tracker)
+
+    def check(self, func: Callable[..., Any], *args: Any) -> None:
+        """Raises torch's own error where a C function refuses these fakes."""
+        self.fakes.check(func, args, {}, self.tracker)
 
     def _edited(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -228,14 +236,11 @@ class Trace(private.TorchFunctionMode):
 
     def weight(self, tensor: torch.Tensor) -> torch.Tensor:
         """The fake twin of a real tensor."""
-        known = self.weights.get(id(tensor))
-        twin = self._twins.get(id(tensor))
-        if known is not None and twin is not None:
+        twin = self.fakes.twin(tensor)
+        if id(tensor) in self.weights:
             return twin
-        if twin is None:
-            twin = self._twins[id(tensor)] = self.fake_mode.from_tensor(tensor)
-        number = sum(weight.kind == "constant" for weight in self.weights.values())
-        name, kind = self._named.get(id(tensor), (f"const_{number}", "constant"))
+        name, kind = self._named.get(id(tensor), (f"const_{self._constants}", "constant"))
+        self._constants += kind == "constant"
         state = self.add_base(twin, tuple(twin.shape))
         self.weights[id(tensor)] = Weight(name, kind, tensor, state.value)
         return twin

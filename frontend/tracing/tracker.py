@@ -46,6 +46,8 @@ class Tracker:
         self.at_least: dict[str, int] = {}
         """Lower bounds of symbols: sizes are not negative, ints can be any."""
         self.active = True
+        self.asked = 0
+        """How often the numbers of the trace were compared or used, whether that makes a check or not."""
         self._answers = answers
         self._checks: dict[tuple[str, Expr, Expr], Check] = {}
 
@@ -77,6 +79,7 @@ class Tracker:
         return evaluate(expr, self.traced)
 
     def _add(self, kind: str, lhs: Expr, rhs: Expr, text: str, comparison: Comparison | None) -> None:
+        self.asked += 1
         key = (kind, lhs, rhs)
         if self.active and key not in self._checks and not self._always(kind, lhs, rhs):
             self._checks[key] = Check(*key, text.format(source_line()), comparison)
