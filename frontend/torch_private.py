@@ -150,7 +150,8 @@ def is_plain(tensor: torch.Tensor) -> bool:
     """Whether sizes, strides, offset, dtype and device are all that operations can know of a tensor, elements apart."""
     if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.device.type == "meta":
         return False
-    return not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg() or getattr(tensor, "constant", None) is not None)
+    is_known = getattr(tensor, "constant", None) is not None
+    return not (is_known or tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
 
 
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, FakeTensor)
