@@ -39,7 +39,11 @@ template <class T>
 DLCB_DEVICE dlcb_i64 dlcb_to_i64(T x) { return (dlcb_i64)x; }
 DLCB_DEVICE float dlcb_rsqrt(float x) { return rsqrtf(x); }
 DLCB_DEVICE double dlcb_rsqrt(double x) { return rsqrt(x); }
-DLCB_DEVICE float dlcb_fast_exp(float x) { return __expf(x); }
+DLCB_DEVICE float dlcb_fast_exp(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x * 1.44269504f));
+  return result;
+}
 DLCB_DEVICE double dlcb_fast_exp(double x) { return exp(x); }
 DLCB_DEVICE float dlcb_fast_div(float x, float y) {
   float result;
