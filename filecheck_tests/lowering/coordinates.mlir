@@ -123,6 +123,20 @@ dlcb.graph.func @unchecked(%x: tensor<[n], f32> input "x", %i: tensor<[k], i64> 
 
 // -----
 
+// A reduction that one place of the row needs reads all of the row.
+// CHECK: dlcb.coord.kernel @k0_sum_pad params [{{.*}}] outer [p0] row [4]
+// CHECK: %[[X:.*]] = dlcb.coord.access %0 at <[{{.*}}]> :
+// CHECK-NEXT: %[[S:.*]] = dlcb.coord.reduce "add" %[[X]]
+// CHECK: dlcb.coord.scalar "select" %{{.*}}, %[[S]], %{{.*}}
+dlcb.graph.func @beside(%x: tensor<[n, 4], f32> input "x") {
+  %s = dlcb.graph.sum %x {axes = [1]} : (tensor<[n, 4], f32>) -> tensor<[n], f32>
+  %k = dlcb.graph.reshape %s {shape = #dlcb.graph.dims<[n, 1]>} : (tensor<[n], f32>) -> tensor<[n, 1], f32>
+  %r = dlcb.graph.pad %k {low = #dlcb.graph.dims<[0, 0]>, high = #dlcb.graph.dims<[0, 3]>, value = 0.0 : f64} : (tensor<[n, 1], f32>) -> tensor<[n, 4], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4], f32>
+}
+
+// -----
+
 // Where a guard does not hold, nothing is checked.
 // CHECK: dlcb.coord.kernel @k0_floordiv_pad
 // CHECK: %[[NOT:.*]] = dlcb.coord.scalar "not" %{{.*}} : (i1) -> i1

@@ -57,6 +57,7 @@ class Elements(ElementBuilder):
     ):
         self.sizes = sizes
         self.row = row
+        self._row_names = frozenset[str]().union(*(r.free for r in row))
         self.ranges = Ranges()
         self.data: dict[str, Node] = {}
         self._failing = {op: number for number, op in enumerate(failing)}
@@ -211,10 +212,10 @@ class Elements(ElementBuilder):
             raise InternalError(
                 f"coordinates: a reduction over {len(axes)} axes in a kernel whose row has {len(self.row)}"
             )
-        source = self.cast(body(self.row), element)
+        source = self.cast(self._along_row(lambda: body(self.row)), element)
         start = self.constant(initial, element)
         function = of_element(function, element)
-        free = source.free - frozenset(name for r in self.row for name in r.free)
+        free = source.free - self._row_names
         return self._node("reduce", element, (source,), (function, start.attr), free)
 
     def scan(
@@ -226,11 +227,23 @@ class Elements(ElementBuilder):
         initial: float | int,
         element: Attribute,
     ) -> Node:
-        if self.row != (at,) or self._guards:
-            raise InternalError(f"coordinates: a scan to {at} under {len(self._guards)} guards, in a row {self.row}")
-        source = self.cast(body(at), element)
+        if self.row != (at,):
+            raise InternalError(f"coordinates: a scan to {at} in a row {self.row}")
+        source = self.cast(self._along_row(lambda: body(at)), element)
         attr = (of_element(function, element), self.constant(initial, element).attr)
         return self._node("scan", element, (source,), attr, source.free | at.free)
+
+    def _along_row(self, body: Callable[[], Node]) -> Node:
+        """The element at every place of the row, though its combination may be needed at some places only: guards that
+        tell the places of a row apart do not hold it back."""
+        outer = self._guards
+        self._guards = tuple(
+            guard for guard in outer if self._row_names.isdisjoint(self._free_of(guard[1]) | self._free_of(guard[2]))
+        )
+        try:
+            return body()
+        finally:
+            self._guards = outer
 
     def loop(
         self,

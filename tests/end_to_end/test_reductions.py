@@ -69,3 +69,29 @@ def test_no_rows_are_reduced_and_scanned_but_nothing_has_no_least() -> None:
         same(model(x), program(x), program(x.double()), f"{n} rows")
     with pytest.raises(UserError, match=r"x.shape\[1\] is 0 but .* test_reductions\.py:\d+: nothing to reduce"):
         model(rand(2, 0))
+
+
+def parts(x: Tensor) -> Any:
+    """Values of rows that are wanted at some places of the row only: all of the row makes them even so."""
+    n, m = x.shape
+    top = torch.cat([x.softmax(0)[: n // 2], x[n // 2 :]])
+    left = torch.cat([x[:, : m // 2], (x - x.mean(1, keepdim=True))[:, m // 2 :].exp()], 1)
+    later = x.slice_scatter(x.cumsum(0)[1:], 0, 1)
+    framed = F.pad(x.cumsum(1)[:, 1:], (0, 1))
+    return top, left, later, framed
+
+
+def test_a_part_of_a_row_is_made_of_the_whole_row() -> None:
+    agrees(parts, lambda n, m: (rand(n, m),), ((6, 5), (7, 33), (2, 130), (40, 3), (3, 1030), (2100, 2)))
+
+
+@pytest.mark.parametrize("size", [4, 33, 1030])
+def test_reductions_stand_beside_other_values_in_a_row_as_long_as_theirs(size: int) -> None:
+    def program(x: Tensor, y: Tensor) -> Any:
+        columns = torch.cat([x.sum(0, keepdim=True), y[2:], x.exp().amax(0, keepdim=True)])
+        rows = torch.cat([x.T.mean(1, keepdim=True), y.T[:, 1:]], 1)
+        return columns, rows, F.pad(x.sum(0)[None], (0, 0, 1, size - 2))
+
+    x, y = rand(size, 6), rand(size, 6)
+    model = dlcb.compile(program, (x, y), dynamic=False, check=True)
+    same(model(x, y), program(x, y), program(x.double(), y.double()), f"{size} rows")
