@@ -105,8 +105,7 @@ def quiet_fakes() -> Generator[None]:
 
 
 def symbolic_sizes() -> AbstractContextManager[Any]:
-    """Operations that torch makes of others, as `matmul`, ask symbolic sizes as symbols: in C++ some of them take numbers,
-    which fixes the sizes."""
+    """Operations that torch makes of others keep symbolic sizes: the C++ of some, such as `matmul`, takes numbers."""
     return enable_python_dispatcher()
 
 
