@@ -123,15 +123,15 @@ def fake_tensor(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     dtype: torch.dtype,
+    device: torch.device,
     memory: tuple[torch.UntypedStorage, int] | None = None,
 ) -> FakeTensor:
-    """A fake in memory of its own, or in other memory from an offset on, in elements."""
+    """A fake in memory of its own, or in other memory from an offset on, in elements. `state` is that of the device."""
     with torch._C._DisableTorchDispatch():
         if memory is None:
             meta = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
         else:
             meta = torch.empty(0, dtype=dtype, device="meta").set_(*memory, shape, strides)
-        device = state["_fake_device"]
         fake = torch.Tensor._make_subclass(
             FakeTensor, meta, False, dispatch_device=True, device_for_backend_keys=device
         )

@@ -114,7 +114,7 @@ class Fakes:
         state = self._states.get(device)
         if state is None:
             state = self._states[device] = private.fake_state(self.mode, device)
-        fake = private.fake_tensor(state, shape, strides, dtype, None if memory is None else (memory, offset))
+        fake = private.fake_tensor(state, shape, strides, dtype, device, None if memory is None else (memory, offset))
         vars(fake)[_FORM] = form
         return fake
 
