@@ -8,6 +8,7 @@ calls free is right for 0 and 1 too here.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -268,11 +269,14 @@ def import_exported(program: ExportedProgram, dynamic: Dynamic = "auto") -> Impo
 
 
 @contextmanager
-def _quiet(logger: logging.Logger) -> Generator[None]:
-    """Torch logs the traceback of an error on its way to another one."""
+def _quiet() -> Generator[None]:
+    """Torch logs the traceback of an error on its way to another one, and 2.11 warns of the buffers that it reads into."""
+    logger = logging.getLogger("torch.export")
     before, logger.disabled = logger.disabled, True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The given buffer is not writable", UserWarning)
+            yield
     finally:
         logger.disabled = before
 
@@ -284,7 +288,7 @@ def load_exported(path: Path) -> ExportedProgram:
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     try:
-        with _quiet(logging.getLogger("torch.export")):
+        with _quiet():
             return torch.export.load(path)
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
