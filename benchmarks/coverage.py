@@ -28,7 +28,7 @@ from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.tracing.records import Captured
 from dlcb.lowering.lower import lower
-from dlcb.runtime.compiled import Report
+from dlcb.runtime.report import Report
 
 TRANSFORMERS = (
     "bert", "roberta", "gpt2", "llama", "qwen2", "t5", "distilbert", "albert", "electra", "gpt_neox", "mistral",

@@ -26,12 +26,13 @@ from dlcb.lowering.text_to_cpu import compile_cpu
 from dlcb.lowering.text_to_cubin import compile_cubin
 from dlcb.passes.solve import DIMENSIONS, PINNED
 from dlcb.passes.stages import Stage
-from dlcb.runtime.artifact import Artifact
-from dlcb.runtime.compiled import KERNEL_STAGE, Program, Report, kernels_for, module_of
+from dlcb.runtime.artifact import KERNEL_STAGE, Artifact
+from dlcb.runtime.compiled import Program, kernels_for, module_of
 from dlcb.runtime.cuda import arch_of
 from dlcb.runtime.hot_shapes import HotShapes
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.patterned import PatternedProgram
+from dlcb.runtime.report import Report
 
 Weights = dict[str, Tensor]
 

@@ -26,7 +26,8 @@ from dlcb.frontend.importer import Result
 from dlcb.frontend.options import HOT_AFTER, HotMode, Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.tracing.records import device_of
-from dlcb.runtime.compiled import Report, result_maker
+from dlcb.runtime.interface import result_maker
+from dlcb.runtime.report import Report
 
 MOST_VARIANTS = 8
 

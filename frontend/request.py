@@ -24,7 +24,8 @@ from dlcb.frontend.importer import Result
 from dlcb.frontend.options import Options
 from dlcb.frontend.partition.build import build_captured
 from dlcb.frontend.tracing.records import Captured
-from dlcb.runtime.compiled import CompiledModel, Interface
+from dlcb.runtime.compiled import CompiledModel
+from dlcb.runtime.interface import Interface
 from dlcb.runtime.structure import structure_of
 
 Args = Sequence[Any]

@@ -33,12 +33,17 @@ import torch
 from torch import Tensor
 
 from dlcb.errors import UserError
-from dlcb.runtime.rows import check_program
+from dlcb.runtime.rows import Program, check_program
+from dlcb.runtime.stored import are_strides, unique_tensors, with_strides
+from dlcb.runtime.weights import check_weight
 
 FORMAT = 3
 MANIFEST = "manifest.json"
 KERNELS = "kernels.cu"
 WEIGHTS = "weights.safetensors"
+KERNEL_STAGE = "host"
+"""The stage whose IR holds a module's kernels for good."""
+_TARGETS = ("cpu", "cuda")
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 _MOST_BRANCHES = 64
 _OUTER = "../"
@@ -79,7 +84,7 @@ def load_artifact(path: Path) -> Artifact:
 def _members(artifact: Artifact, outer: Mapping[Any, str]) -> dict[str, bytes]:
     """The file's members. `outer`: the tensors that the file around it stores, with their names there."""
     stored = {identity: f"{_OUTER}{name}" for identity, name in outer.items()}
-    tensors, weights = _unique_tensors(artifact.weights, stored)
+    tensors, weights = unique_tensors(artifact.weights, stored)
     branches = [_zipped(_members(branch, stored)) for branch in artifact.branches]
     members: dict[str, bytes] = {
         KERNELS: artifact.kernels.encode(),
@@ -120,24 +125,30 @@ class _Reader:
             self.fail(f"format {found!r}, this DLCB reads format {FORMAT}")
         self.check_hashes()
         torch_range = self.check_torch()
-        mode = self.text("mode")
+        mode, target = self.text("mode"), self.text("target")
         if mode not in ("live", "frozen"):
-            self.fail(f"weights mode must be live or frozen, got {mode!r}")
+            self.fail(f"{MANIFEST}: mode: weights mode must be live or frozen, got {mode!r}")
+        if target not in _TARGETS:
+            self.fail(f"{MANIFEST}: target must be {' or '.join(_TARGETS)}, got {target!r}")
         if "main" not in self.names("programs"):
-            self.fail("no program 'main'")
+            self.fail(f"{MANIFEST}: programs: no program 'main'")
+        if target == "cpu" and KERNEL_STAGE not in self.names("stages"):
+            self.fail(f"{MANIFEST}: stages: no IR of stage '{KERNEL_STAGE}', which the CPU target is made of")
+        self.check_members()
         programs = {name: self.json(f"host/{name}.json") for name in self.names("programs")}
-        for program in programs.values():
-            check_program(program)
+        checked = {name: self.program(name, program) for name, program in programs.items()}
         tensors = self.tensors()
+        weights = self.weights(tensors)
+        self.check_weights(weights, checked["main"], checked.get("weights"))
         return Artifact(
             self.text("name"),
-            self.text("target"),
+            target,
             mode,
             programs,
             self.decoded(KERNELS),
             {arch: self.member(f"cubin/{arch}.cubin") for arch in self.names("architectures")},
             {stage: self.decoded(f"ir/{stage}.mlir") for stage in self.names("stages")},
-            self.weights(tensors),
+            weights,
             torch_range,
             self.object("extra"),
             self.branches(tensors),
@@ -150,19 +161,52 @@ class _Reader:
         hashes = self.object("sha256")
         expected, found = set(hashes), set(self.members) - {MANIFEST}
         if expected != found:
-            self.fail(f"members missing or foreign: {', '.join(sorted(expected ^ found))}")
+            self.fail(f"{MANIFEST}: sha256: members missing or foreign: {', '.join(sorted(expected ^ found))}")
         for name, digest in hashes.items():
             if hashlib.sha256(self.members[name]).hexdigest() != digest:
-                self.fail(f"{name} is damaged: its hash is not the one in the manifest")
+                self.fail(f"{name} is damaged: its hash is not the one in {MANIFEST}: sha256")
+
+    def check_members(self) -> None:
+        """What the manifest names is there, and nothing else."""
+        named = {MANIFEST: "", KERNELS: "", WEIGHTS: ""}
+        named |= {f"branch/{number}.dlcb": "branches" for number in range(self.branch_count())}
+        for key, form in (("programs", "host/{}.json"), ("architectures", "cubin/{}.cubin"), ("stages", "ir/{}.mlir")):
+            named |= {form.format(name): key for name in self.names(key)}
+        for name, key in named.items():
+            if name not in self.members:
+                self.fail(f"{MANIFEST}: {key}: {name} is missing")
+        foreign = self.members.keys() - named.keys()
+        if foreign:
+            self.fail(f"{MANIFEST}: no programs, architectures, stages or branches are {', '.join(sorted(foreign))}")
 
     def check_torch(self) -> tuple[str, str]:
         match self.manifest.get("torch"):
-            case [str(first), str(end)]:
+            case [str(first), str(end)] if _VERSION.fullmatch(first) and _VERSION.fullmatch(end):
                 if not _version(first) <= _version(torch.__version__) < _version(end):
                     self.fail(f"made for torch from {first} to before {end}, here is torch {torch.__version__}")
                 return first, end
             case other:
-                self.fail(f"expected a range of torch versions, got {other!r}")
+                self.fail(f"{MANIFEST}: torch: expected a range of torch versions, got {other!r}")
+
+    def program(self, name: str, data: Any) -> Program:
+        try:
+            return check_program(data)
+        except UserError as error:
+            self.fail(f"host/{name}.json: {error}")
+
+    def check_weights(self, weights: Mapping[str, Tensor], main: Program, derive: Program | None) -> None:
+        """All that the programs read, and do not derive, is there as they need it."""
+        derived = () if derive is None else derive.results
+        wanted = [a for a in main.arguments if a.name not in derived]
+        for argument in (*wanted, *(() if derive is None else derive.arguments)):
+            if argument.kind != "weight":
+                continue
+            if argument.name not in weights:
+                self.fail(f"{MANIFEST}: weights: no weight {argument.name!r}, which the program reads")
+            try:
+                check_weight("weights", argument, weights[argument.name], torch.device("cpu"))
+            except UserError as error:
+                self.fail(f"{MANIFEST}: {error}")
 
     def tensors(self) -> dict[str, Tensor]:
         """What is stored in this file, and in those around it."""
@@ -172,10 +216,14 @@ class _Reader:
             self.fail(f"{WEIGHTS}: {error}")
         return stored | {f"{_OUTER}{name}": tensor for name, tensor in (self.outer or {}).items()}
 
-    def branches(self, tensors: Mapping[str, Tensor]) -> list[Artifact]:
+    def branch_count(self) -> int:
         count = self.manifest.get("branches")
         if type(count) is not int or not 0 <= count <= _MOST_BRANCHES:
             self.fail(f"{MANIFEST}: branches must be a number up to {_MOST_BRANCHES}, got {count!r}")
+        return count
+
+    def branches(self, tensors: Mapping[str, Tensor]) -> list[Artifact]:
+        count = self.branch_count()
         if count and self.outer is not None:
             self.fail(f"{MANIFEST}: a branch has no branches")
         found: list[Artifact] = []
@@ -192,11 +240,19 @@ class _Reader:
         weights: dict[str, Tensor] = {}
         for name, entry in self.object("weights").items():
             match entry:
-                case [str(stored), [*strides]] if stored in tensors:
-                    weights[name] = _with_strides(tensors[stored], [int(s) for s in strides])
+                case [str(stored), [*strides]] if stored in tensors and are_strides(strides, tensors[stored]):
+                    weights[name] = self.laid(name, tensors[stored], strides)
                 case _:
-                    self.fail(f"weight {name!r}: expected a stored tensor and its strides, got {entry!r}")
+                    self.fail(
+                        f"{MANIFEST}: weights: weight {name!r}: expected a stored tensor and its strides, got {entry!r}"
+                    )
         return weights
+
+    def laid(self, name: str, tensor: Tensor, strides: list[int]) -> Tensor:
+        try:
+            return with_strides(tensor, strides)
+        except RuntimeError as error:
+            self.fail(f"{MANIFEST}: weights: weight {name!r}: strides {strides} for {list(tensor.shape)}: {error}")
 
     # --- parts
 
@@ -294,28 +350,6 @@ def _write_zip(file: IO[bytes], members: Mapping[str, bytes]) -> None:
             archive.writestr(zipfile.ZipInfo(name), data)
 
 
-def _unique_tensors(
-    weights: Mapping[str, Tensor], stored: dict[Any, str]
-) -> tuple[dict[str, Tensor], dict[str, list[Any]]]:
-    """Every distinct tensor that is not stored yet, row-major, and for each weight the name it is stored under and its
-    strides. What is stored is added to `stored`."""
-    tensors: dict[str, Tensor] = {}
-    entries: dict[str, list[Any]] = {}
-    for name, weight in weights.items():
-        identity = (weight.data_ptr(), weight.dtype, tuple(weight.shape), weight.stride()) if weight.numel() else name
-        first = stored.setdefault(identity, name)
-        if first == name:
-            tensors[name] = weight.detach().to("cpu", copy=True).contiguous()
-        entries[name] = [first, list(weight.stride())]
-    return tensors, entries
-
-
-def _with_strides(tensor: Tensor, strides: list[int]) -> Tensor:
-    if list(tensor.stride()) == strides:
-        return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
-
-
 def _safe(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(f"{name!r} can't be a name in a .dlcb file: letters, digits, '.', '-' and '_' only")
@@ -323,7 +357,7 @@ def _safe(name: str) -> str:
 
 
 def _json(data: Any) -> bytes:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(data, separators=(",", ":")).encode()
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from dlcb.errors import UserError
-from dlcb.runtime.artifact import Artifact, save_artifact
+from dlcb.runtime.artifact import KERNEL_STAGE, Artifact, save_artifact
 from dlcb.runtime.cpu import CpuKernels
 from dlcb.runtime.cuda import CudaKernels, arch_of, choose_cubin
+from dlcb.runtime.interface import Interface, constant_maker, is_constant, result_maker
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.module import CompiledModule
+from dlcb.runtime.report import Report
 from dlcb.runtime.session import Limits
-from dlcb.runtime.structure import Builder, RecordMaker, Structure, builder, check_structure, flatten_like, is_flat
+from dlcb.runtime.structure import RecordMaker, builder, flatten_like, is_flat
 
 CompileCpu = Callable[[str, str], Path]
 """The shared library of the kernels in printed IR, and the name of the module for errors."""
-
-KERNEL_STAGE = "host"
-"""The stage whose IR holds a module's kernels for good."""
 
 
 class Program(Protocol):
@@ -46,100 +45,6 @@ class Program(Protocol):
     def others(self) -> list[Artifact]:
         """Programs beside it that take calls which it refuses; compiled if they are not yet."""
         ...
-
-
-@dataclass
-class Interface:
-    """How a caller's arguments become the program's, and its results the caller's.
-
-    `inputs`: for each leaf of the arguments `["argument"]` (a tensor or an integer that the program takes) or
-    `["constant", name, value]`; `outputs`: for each leaf of the results `["result", i]`, `["ratio", i, divisor]` (a
-    float) or `["constant", value]`.
-    """
-
-    parameters: list[str]
-    """Names of the parameters, in order: keyword arguments are put where they belong."""
-    structure: Structure
-    inputs: list[list[Any]]
-    result_structure: Structure
-    outputs: list[list[Any]]
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    @classmethod
-    def from_json(cls, data: Any, where: str) -> Interface:
-        match data:
-            case {
-                "parameters": [*parameters],
-                "structure": structure,
-                "inputs": [*inputs],
-                "result_structure": results,
-                "outputs": [*outputs],
-            }:
-                return cls(
-                    [str(p) for p in parameters],
-                    check_structure(structure, where),
-                    inputs,
-                    check_structure(results, where),
-                    outputs,
-                )
-            case _:
-                raise UserError(f"{where}: no description of arguments and results")
-
-
-@dataclass
-class Report:
-    """What the compiler tells: each input dim's fate, what each stage took, how many ops went where."""
-
-    dimensions: dict[str, str] = field(default_factory=dict[str, str])
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    nodes: int = 0
-    launches: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
-    names: dict[str, str] = field(default_factory=dict[str, str])
-    """What the user calls a size → one place where it is: `batch` → `x.shape[0]`."""
-    eager: list[str] = field(default_factory=list[str])
-    """The ops that run in eager, each with its line and why."""
-    regions: int = 1
-    """How many parts of the program are compiled."""
-    native_bytes: int = 0
-    eager_bytes: int = 0
-    """Bytes of the ops' results on each side, at the example's sizes; counted where ops run in eager."""
-
-    @property
-    def native(self) -> int:
-        """How many ops are compiled."""
-        return self.nodes - len(self.eager)
-
-    def text(self, artifact: Artifact) -> str:
-        """What was compiled, what runs in eager and why, in words."""
-        lines = [f"{artifact.name}: target {artifact.target}, {self._shares()}; weights {artifact.mode}"]
-        lines += [f"  in eager: {reason}" for reason in self.eager]
-        lines += [f"  {dim}: {state}" for dim, state in self.dimensions.items()]
-        lines += [f"  note: {note}" for note in self.notes]
-        lines.append(f"  {len(self.launches)} launches and library calls:")
-        lines += [f"    {launch}" for launch in self.launches]
-        lines.append("  " + ", ".join(f"{stage} {s * 1e3:.1f} ms" for stage, s in self.seconds.items()))
-        return "\n".join(lines)
-
-    def _shares(self) -> str:
-        """How much is native: of the ops, and of the bytes that they make."""
-        if not self.eager:
-            return f"{self.nodes} ops, all native"
-        made = self.native_bytes + self.eager_bytes
-        share = f", {self.native_bytes / made:.0%} of the bytes of results" if made else ""
-        return (
-            f"{self.nodes} ops, {self.native} native in {self.regions} regions ({self.native / self.nodes:.0%}{share})"
-        )
-
-    @staticmethod
-    def from_json(data: Any) -> Report:
-        """The report that was saved; an empty one where it is none."""
-        if not isinstance(data, dict):
-            return Report()
-        fields = cast("dict[str, Any]", data)
-        return Report(**fields) if fields.keys() <= set(Report.__dataclass_fields__) else Report()
 
 
 class CompiledModel:
@@ -188,7 +93,7 @@ class CompiledModel:
         for leaf, wanted in zip(leaves, interface.inputs, strict=True):
             if wanted[0] == "argument":
                 flat.append(leaf)
-            elif not _is_constant(leaf, wanted[2]):
+            elif not is_constant(leaf, wanted[2]):
                 raise UserError(
                     f"{self.name}: {wanted[1]} is {leaf!r}, compiled for {wanted[2]!r}; compile again for another value"
                 )
@@ -237,7 +142,7 @@ class CompiledModel:
         interface = self._interface
         places = iter(range(len(values)))
         makers = [
-            itemgetter(next(places)) if leaf[0] == "argument" else _constant_maker(leaf[2]) for leaf in interface.inputs
+            itemgetter(next(places)) if leaf[0] == "argument" else constant_maker(leaf[2]) for leaf in interface.inputs
         ]
         return builder(interface.structure, iter(makers))(values)
 
@@ -332,35 +237,9 @@ def sizes_of(flat: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([v.shape if isinstance(v, Tensor) else v if type(v) is int else type(v) for v in flat])
 
 
-def result_maker(output: list[Any]) -> Builder:
-    """Makes one leaf of the results, as `Interface.outputs` describes it."""
-    match output:
-        case ["result", place]:
-            return itemgetter(place)
-        case ["ratio", place, divisor]:
-            return lambda results: results[place] / divisor
-        case _:
-            return _constant_maker(output[1])
-
-
-def _is_constant(value: Any, wanted: Any) -> bool:
-    """Whether it is the very constant: -0.0 is not 0.0, and one NaN is another."""
-    if isinstance(value, Tensor) or type(value) is not type(wanted):
-        return False
-    return value.hex() == wanted.hex() if isinstance(value, float) else value == wanted
-
-
-def _constant_maker(value: Any) -> Builder:
-    return lambda _: value
-
-
 def kernels_for(artifact: Artifact, device: torch.device, compile_cpu: CompileCpu) -> Kernels:
     if device.type != artifact.target:
         raise UserError(f"{artifact.name} was compiled for {artifact.target}, not for {device}")
     if artifact.target == "cuda":
         return CudaKernels(choose_cubin(artifact.cubins, arch_of(device)), device)
-    if KERNEL_STAGE not in artifact.ir:
-        raise UserError(
-            f"{artifact.name}: the file has no IR of stage '{KERNEL_STAGE}', which the CPU target is made of"
-        )
     return CpuKernels(compile_cpu(artifact.ir[KERNEL_STAGE], artifact.name))

@@ -64,25 +64,37 @@ def builder(structure: Structure, leaves: Iterator[Builder], record: RecordMaker
     return lambda results: finish({key: part(results) for key, part in entries})
 
 
-def check_structure(data: Any, where: str) -> Structure:
-    """The structure, if that is what it is; a UserError otherwise."""
+MOST_LEVELS = 64
+
+
+def check_structure(data: Any, where: str, levels: int = MOST_LEVELS) -> Structure:
+    """The structure, if that is what it is, of so many levels at most; a UserError otherwise."""
+    if not levels:
+        raise UserError(f"{where}: expected at most {MOST_LEVELS} levels")
     match data:
         case "*":
             return data
         case ["tuple" | "list", *parts]:
-            return [data[0], *(check_structure(p, where) for p in parts)]
+            return [data[0], *(check_structure(p, where, levels - 1) for p in parts)]
         case ["dict", items]:
-            return ["dict", _check_items(items, where)]
+            return ["dict", _check_items(items, where, levels - 1)]
         case ["record", str(name), items]:
-            return ["record", name, _check_items(items, where)]
+            return ["record", name, _check_items(items, where, levels - 1)]
         case _:
             raise UserError(f"{where}: expected the structure of arguments, got {data!r}")
 
 
-def _check_items(items: Any, where: str) -> dict[str, Structure]:
+def _check_items(items: Any, where: str, levels: int) -> dict[str, Structure]:
     if not isinstance(items, dict):
         raise UserError(f"{where}: expected the named parts of an argument, got {items!r}")
-    return {str(k): check_structure(v, where) for k, v in cast("dict[Any, Any]", items).items()}
+    return {str(k): check_structure(v, where, levels) for k, v in cast("dict[Any, Any]", items).items()}
+
+
+def leaf_count(structure: Structure) -> int:
+    if isinstance(structure, str):
+        return 1
+    items = structure[-1].values() if structure[0] in ("dict", "record") else structure[1:]
+    return sum(map(leaf_count, items))
 
 
 def is_flat(structure: Structure) -> bool:

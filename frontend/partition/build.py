@@ -17,7 +17,7 @@ from dlcb.frontend.partition.spliced import EagerStep, RegionStep, SplicedProgra
 from dlcb.frontend.tracing.real import Real, as_ratio
 from dlcb.frontend.tracing.records import Captured, Record, Value
 from dlcb.runtime.artifact import Artifact
-from dlcb.runtime.compiled import Report
+from dlcb.runtime.report import Report
 
 
 def build_captured(captured: Captured, name: str, options: Options, fullgraph: bool) -> tuple[Built, list[Result]]:

@@ -17,8 +17,8 @@ from dlcb.errors import UserError
 from dlcb.lowering.ir_to_cpu import compile_ir
 from dlcb.runtime import artifact as artifact_file
 from dlcb.runtime.artifact import Artifact, load_artifact, save_artifact
-from dlcb.runtime.compiled import Interface
 from dlcb.runtime.cuda import choose_cubin
+from dlcb.runtime.interface import Interface
 from dlcb.runtime.loading import load
 
 _PROGRAM = {
@@ -112,7 +112,7 @@ def test_for_the_cpu_target_the_ir_is_what_is_compiled(tmp_path: Path) -> None:
         load(tmp_path / "net.dlcb", lambda ir, name: _empty_library(tmp_path))
     artifact.ir = {"host": "no module"}
     save_artifact(artifact, tmp_path / "net.dlcb")
-    with pytest.raises(UserError, match="net: the kernels are no valid IR"):
+    with pytest.raises(UserError, match=r"net\.dlcb: .*ir/host\.mlir: the kernels are no valid IR"):
         load(tmp_path / "net.dlcb", compile_ir)
 
 
@@ -125,11 +125,13 @@ def test_a_model_is_loaded_where_it_was_compiled_for(path: Path, tmp_path: Path)
 
 
 _LOAD = """
-import json, sys, time, unittest.mock, torch, dlcb
+import json, sys, time, types, unittest.mock, torch, dlcb
 from dlcb.runtime import compiled
+from dlcb.runtime.rows import check_program
 from dlcb.runtime.module import CompiledModule
+module = lambda main, *_, **__: types.SimpleNamespace(program=check_program(main))
 with unittest.mock.patch.multiple(compiled, CudaKernels=lambda *_: None, arch_of=lambda _: "sm_90",
-                                  CompiledModule=lambda *_, **__: None), \
+                                  CompiledModule=module), \
         unittest.mock.patch.object(torch.Tensor, "to", lambda self, where: self):
     began = time.perf_counter()
     dlcb.load(sys.argv[1])
