@@ -270,7 +270,7 @@ def import_exported(program: ExportedProgram, dynamic: Dynamic = "auto") -> Impo
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Torch logs the traceback of an error on its way to another one, and 2.11 warns of the buffers that it reads into."""
+    """Torch logs the traceback of an error on its way to another one, and 2.11 warns of its own buffers."""
     logger = logging.getLogger("torch.export")
     before, logger.disabled = logger.disabled, True
     try:
