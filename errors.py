@@ -14,6 +14,10 @@ class LayoutError(UserError):
     would have to share memory otherwise too: compile for an example that lies so."""
 
 
+class MachineError(UserError):
+    """The machine lacks something, whatever the program: a compiler, a library, room on the disk."""
+
+
 class ElementError(UserError):
     """An element of an input is wrong, an index out of range or a divisor that is 0. `kind` is what eager raises; the
     evaluator raises this, a compiled program `kind` itself."""

@@ -2,6 +2,9 @@
 
 The *kind* of a call: the structure of its arguments, the rank, dtype, device and layout class of each tensor, and the
 values of what is neither tensor nor integer.
+
+What can't be compiled for one call may be for another of its kind: sizes decide which way Python goes. So a failure is
+remembered for calls of the same sizes, as long as the program's tensors stay and it is in training or not.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ from typing import Any
 
 import torch
 
-from dlcb.errors import UserError
+from dlcb.errors import LayoutError, UnsupportedError, UserError
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.capture.exported import in_training
 from dlcb.frontend.capture.inputs import in_order, may_vary, signature_of
 from dlcb.frontend.tracing.layouts import layout_class
 from dlcb.runtime.cache import LeastRecentlyUsed
-from dlcb.runtime.compiled import CompiledModel, summed
+from dlcb.runtime.compiled import CompiledModel, sizes_of, summed
 
 MOST_KINDS = 64
 
@@ -36,8 +40,10 @@ class JitModel:
         self._signature = signature_of(program)
         self._compile_at = compile_at
         self._lock = threading.Lock()
+        self._program = program
         self._models: LeastRecentlyUsed[Any, Future[CompiledModel]] = LeastRecentlyUsed(most, self._left)
-        self._counts = {"calls": 0, "compiles": 0, "failures": 0, "left": 0}
+        self._failed: LeastRecentlyUsed[Any, UserError | UnsupportedError] = LeastRecentlyUsed(most)
+        self._counts = {"calls": 0, "compiles": 0, "failures": 0, "repeated": 0, "left": 0}
         self._seconds = 0.0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -45,11 +51,10 @@ class JitModel:
         kind = kind_of(args, kwargs, self.name)
         with self._lock:
             self._counts["calls"] += 1
-            model = self._models.get(kind)
-            is_ours = model is None
-            if model is None:
-                model = Future[CompiledModel]()
-                self._models.put(kind, model)
+            model, is_ours = self._look_up(kind, args, kwargs)
+        while not is_ours and model.exception() is not None:  # another call's of this kind, for its sizes maybe
+            with self._lock:
+                model, is_ours = self._look_up(kind, args, kwargs)
         if is_ours:
             self._compile(kind, model, args, kwargs)
         return model.result()(*args, **kwargs)
@@ -61,8 +66,9 @@ class JitModel:
         return [future.result() for future in kept if future.done() and future.exception() is None]
 
     def stats(self) -> dict[str, int]:
-        """`kinds` of arguments that are kept; `calls`, `compiles`, `failures`, and how many kinds `left` since the
-        model was made; and the sums of what `CompiledModel.stats` counts."""
+        """`kinds` of arguments that are kept, and what was counted since the model was made: `calls`; `compiles`, and
+        `failures` of others; calls for which a failure was `repeated` that is remembered; how many kinds `left`. With
+        the sums of what `CompiledModel.stats` counts."""
         models = self.models()
         with self._lock:
             own = {"kinds": len(models), **self._counts}
@@ -84,6 +90,20 @@ class JitModel:
         for model in self.models():
             model.refresh_weights()
 
+    def _look_up(self, kind: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Future[CompiledModel], bool]:
+        """The kind's model, and whether this call has to make it; under the lock. Where such a call failed before, it
+        fails again."""
+        model = self._models.get(kind)
+        if model is not None:
+            return model, False
+        failure = self._failed.get((kind, *_rest_of(self._program, args, kwargs))) if len(self._failed) else None
+        if failure is not None:
+            self._counts["repeated"] += 1
+            raise _again(failure)
+        model = Future[CompiledModel]()
+        self._models.put(kind, model)
+        return model, True
+
     def _compile(self, kind: Any, model: Future[CompiledModel], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         began = time.perf_counter()
         try:
@@ -92,6 +112,8 @@ class JitModel:
             with self._lock:
                 self._counts["failures"] += 1
                 self._models.drop(kind)
+                if type(error) in _REMEMBERED:
+                    self._failed.put((kind, *_rest_of(self._program, args, kwargs)), _again(error))
             model.set_exception(error)
             return
         with self._lock:
@@ -101,6 +123,26 @@ class JitModel:
 
     def _left(self, kind: Any, model: Future[CompiledModel]) -> None:
         self._counts["left"] += 1
+
+
+_REMEMBERED = (UserError, LayoutError, UnsupportedError)
+"""What the program and the arguments are the reason for; all else, a `MachineError` too, may be otherwise next time."""
+
+
+def _again(error: Any) -> UserError | UnsupportedError:
+    """The same error, without the frames of the failed call, which hold its tensors."""
+    return type(error)(str(error))
+
+
+def _rest_of(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a compile depends on beside the kind of a call."""
+    leaves = private.flatten((tuple(args), dict(kwargs)))[0]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided]
+    strides = tuple([tensor.stride() for tensor in tensors])
+    if not isinstance(program, torch.nn.Module):
+        return sizes_of(leaves), strides
+    own = [(t.dtype, t.device, t.shape) for t in (*program.parameters(), *program.buffers())]
+    return sizes_of(leaves), strides, in_training(program), tuple(own)
 
 
 def kind_of(args: Sequence[Any], kwargs: Mapping[str, Any], name: str) -> Any:

@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from dlcb.errors import UserError
+from dlcb.errors import MachineError
 
 LIMIT_BYTES = 1 << 30
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -73,7 +73,7 @@ class DiskCache:
                 os.unlink(name)
                 raise
         except OSError as error:
-            raise UserError(
+            raise MachineError(
                 f"cache folder {self.folder} can't be written: {error}; set DLCB_CACHE_DIR to a folder that can"
             ) from error
         self._shrink()

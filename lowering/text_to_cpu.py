@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from dlcb.errors import InternalError, UserError
+from dlcb.errors import InternalError, MachineError
 from dlcb.lowering.cuda_to_text import cpu_unit
 from dlcb.lowering.disk_cache import DiskCache, cache_key
 
@@ -41,14 +41,14 @@ def compile_cpu(text: str) -> Path:
 
 
 def find_compiler() -> str:
-    """`$CXX`, else the first of c++, g++ and clang++; a UserError says how to get one."""
+    """`$CXX`, else the first of c++, g++ and clang++; a MachineError says how to get one."""
     asked = os.environ.get("CXX")
     for name in (asked,) if asked else _COMPILERS:
         found = shutil.which(name)
         if found is not None:
             return found
     what = f"$CXX is {asked}, which is not there" if asked else f"none of {', '.join(_COMPILERS)} is there"
-    raise UserError(
+    raise MachineError(
         f"the cpu target needs a C++17 compiler, but {what}; install one (`apt-get install g++`), or set CXX to one"
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dlcb.errors import InternalError, UserError
+from dlcb.errors import InternalError, MachineError
 from dlcb.lowering.cuda_to_text import cuda_unit
 from dlcb.lowering.disk_cache import DiskCache, cache_key
 
@@ -107,13 +107,13 @@ def _failure(unit: str, options: tuple[str, ...], log: str) -> str:
 
 @cache
 def load_nvrtc() -> Nvrtc:
-    """The NVRTC library of this machine; a UserError says how to get one."""
+    """The NVRTC library of this machine; a MachineError says how to get one."""
     for place in _places():
         try:
             return Nvrtc(ctypes.CDLL(str(place)))
         except OSError:
             continue
-    raise UserError(
+    raise MachineError(
         "no NVRTC was found, the compiler for GPU kernels; install it with `pip install nvidia-cuda-nvrtc-cu12`"
     )
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import dlcb
-from dlcb.errors import UnsupportedError, UserError
+from dlcb.errors import MachineError, UnsupportedError, UserError
 from dlcb.frontend.jit import JitModel
 from dlcb.tests.end_to_end.agreement import same_answers
 
@@ -114,13 +114,79 @@ def test_many_threads_that_ask_at_once_compile_once() -> None:
     assert (model.stats()["compiles"], model.stats()["calls"]) == (1, 6)
 
 
-def test_what_can_not_be_compiled_is_an_error_for_each_call_and_is_not_kept() -> None:
+def test_a_failure_is_remembered_for_calls_like_it() -> None:
     model = dlcb.compile(lambda x: torch.sort(x)[0])
-    for number in (1, 2):
-        with pytest.raises(UnsupportedError, match="sort"):
+    errors: list[UnsupportedError] = []
+    for _ in range(3):
+        with pytest.raises(UnsupportedError, match="sort") as caught:
             model(rand(3))
-        assert model.stats()["failures"] == number
-    assert model.stats()["kinds"] == 0
+        errors.append(caught.value)
+    assert {str(error) for error in errors} == {str(errors[0])}
+    assert len({id(error) for error in errors}) == 3  # each with a traceback of its own
+    with pytest.raises(UnsupportedError, match="sort"):
+        model(rand(3, 2))
+    stats = model.stats()
+    assert [stats[k] for k in ("calls", "compiles", "failures", "repeated", "kinds")] == [4, 0, 2, 2, 0]
+    assert model.models() == []
+
+
+def test_other_sizes_of_a_kind_that_failed_are_tried() -> None:
+    layer = nn.Linear(4, 3).eval()
+    model = dlcb.compile(layer)
+    for _ in range(2):
+        with pytest.raises(UserError, match="the program fails on its example inputs"):
+            model(rand(2, 5))
+    x = rand(2, 4)
+    torch.testing.assert_close(model(x), layer(x))
+    with pytest.raises(UserError, match=r"input\.shape\[1\] is 5"):
+        model(rand(2, 5))
+    stats = model.stats()
+    assert [stats[k] for k in ("calls", "compiles", "failures", "repeated")] == [4, 1, 1, 1]
+
+
+def test_a_failure_is_forgotten_where_the_program_is_another_and_where_there_are_too_many() -> None:
+    layer = nn.Sequential(nn.Linear(4, 3), nn.Dropout())
+    model = dlcb.compile(layer, kinds=2)
+    with pytest.raises(UserError, match="training mode"):
+        model(rand(2, 4))
+    layer.eval()
+    x = rand(2, 4)
+    torch.testing.assert_close(model(x), layer(x))
+    other = dlcb.compile(torch.sort, kinds=2)
+    for rank, failures in ((1, 1), (2, 2), (3, 3), (3, 3), (1, 4)):
+        with pytest.raises(UnsupportedError):
+            other(rand(*[2] * rank))
+        assert other.stats()["failures"] == failures
+
+
+def test_what_the_machine_lacks_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = dlcb.compile(normalized), rand(3, 5)
+    with monkeypatch.context() as broken:
+        broken.setenv("CXX", "no-such-compiler")
+        with pytest.raises(MachineError, match="no-such-compiler"):
+            model(x)
+    torch.testing.assert_close(model(x), normalized(x))
+
+
+def test_who_waits_for_a_call_that_fails_is_tried_itself() -> None:
+    layer = nn.Linear(4, 3).eval()
+    model = dlcb.compile(layer)
+    start, answers, refused = Barrier(6), list[bool](), list[str]()
+
+    def call(width: int) -> None:
+        x = rand(2, width)
+        start.wait()
+        try:
+            answers.append(torch.allclose(model(x), layer(x), atol=1e-6))
+        except UserError as error:
+            refused.append(str(error))
+
+    threads = [Thread(target=call, args=(width,)) for width in (5, 4, 5, 4, 6, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (answers, len(refused)) == ([True] * 3, 3)
 
 
 def test_wrong_sizes_of_a_known_kind_are_refused() -> None:
