@@ -86,10 +86,15 @@ class Benchmark:
 
 
 def run(benchmark: Benchmark, settings: Settings) -> Report:
-    """Measure all; the report is written as rows come."""
+    """Measure all, in single precision as it is and not TF32; the report is written as rows come."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=False, allow_tf32=False):
+        return _run(benchmark, settings)
+
+
+def _run(benchmark: Benchmark, settings: Settings) -> Report:
     asked, settings = settings.contenders, benchmark.complete(settings)
     torch.manual_seed(settings.seed)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     report = Report(settings.json, benchmark.name, benchmark.units, settings.device, settings.options())
     for contender in asked:
         if contender not in benchmark.contenders:

@@ -67,9 +67,9 @@ def no_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def settings_of_torch_stay() -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    before = torch.backends.cuda.matmul.allow_tf32
     yield
-    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+    torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def run(name: str, folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
