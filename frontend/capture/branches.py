@@ -139,7 +139,7 @@ class _Search:
                 return None
             when = partial(self._condition, general.run, other, way, ways)
             try:
-                return merge(general.run, other, self._plan.pinned, when)
+                return merge(general.run, other, when)
             except _Renamed as question:
                 answers |= question.answer
             except NoMerge:

@@ -18,7 +18,9 @@ from dlcb.frontend.capture.run import Run
 from dlcb.frontend.tracing.layouts import is_dense, order_of
 from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, element_symbol, result_dim_symbol
+from dlcb.frontend.tracing.result_sizes import Unknown
 from dlcb.frontend.tracing.steering import Path, Site
+from dlcb.frontend.tracing.tracked import expr_of
 from dlcb.frontend.tracing.tracker import Comparison
 
 Names = dict[str, ExprLike]
@@ -51,9 +53,9 @@ class Merge:
         return kind, substitute(lhs, self.equal), substitute(rhs, self.equal)
 
 
-def merge(base: Run, other: Run, pinned: frozenset[str], when: Callable[[Merge], Expr]) -> Merge:
+def merge(base: Run, other: Run, when: Callable[[Merge], Expr]) -> Merge:
     """`when`: the condition under which the program goes the other way. Raises `NoMerge`."""
-    return _Merging(base, other, pinned).run(when)
+    return _Merging(base, other).run(when)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,11 @@ class _Choice:
 
 
 class _Merging:
-    def __init__(self, base: Run, other: Run, pinned: frozenset[str]) -> None:
-        self._base, self._other, self._pinned = base, other, pinned
+    def __init__(self, base: Run, other: Run) -> None:
+        self._base, self._other = base, other
         self._known = set(base.traced)
         self._sites = {number: site for site, number in base.sites.items()}
         self._other_sites = {number: site for site, number in other.sites.items()}
-        self._inputs = {given.value: given.symbols for given in base.inputs if given.value is not None}
         self._mine: dict[Value, Value] = {}
         """The first run's value for each of the other's."""
         self._operand_of: dict[Value, Value] = {}
@@ -228,11 +229,12 @@ class _Merging:
         return value
 
     def _dim(self, value: Value, dim: int) -> ExprLike:
-        """A size of a value of the first run."""
-        if value in self._inputs:
-            symbol = self._inputs[value][dim]
-            return value.shape[dim] if isinstance(symbol, int) or symbol in self._pinned else sym(symbol)
-        return sym(_symbol(value, dim))
+        """A size of a value of the first run, or its element."""
+        sizes = self._base.sizes.get(value)
+        if sizes is None or dim == ELEMENT:
+            return sym(_symbol(value, dim))
+        found = sizes[dim]
+        return sym(_symbol(found.value, found.axis)) if isinstance(found, Unknown) else expr_of(found)
 
     def _translated(self, expr: Expr) -> Expr:
         return substitute(expr, self._merge.names)

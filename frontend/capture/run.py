@@ -24,6 +24,7 @@ from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
 from dlcb.frontend.tracing.python_types import modules_of
 from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
+from dlcb.frontend.tracing.result_sizes import Sizes
 from dlcb.frontend.tracing.rewritten import Rewritten
 from dlcb.frontend.tracing.special import make_handlers
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
@@ -53,6 +54,8 @@ class Run:
     asks_layouts: bool
     hands_out_sizes: bool
     """Does the program get sizes as numbers, which it can use unseen?"""
+    sizes: dict[Value, Sizes]
+    """Of inputs, weights and results, as the run knows them."""
     memory: dict[Value, Value]
     places: dict[Value, Place]
     sites: dict[Site, int]
@@ -143,10 +146,11 @@ class Session:
             aliases=list(_aliases(trace, leaves)),
             checks=trace.tracker.checks,
             traced=trace.tracker.traced,
-            result_dims=trace.result_dims,
+            result_dims=trace.known_sizes.symbols,
             notes=trace.notes,
             asks_layouts=trace.asks_layouts,
             hands_out_sizes=trace.hands_out_sizes,
+            sizes=trace.known_sizes.of,
             memory=trace.memory.bases,
             places=_places(trace, leaves),
             sites=trace.sites,

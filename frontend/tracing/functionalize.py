@@ -15,6 +15,7 @@ import torch
 
 from dlcb.errors import UnsupportedError
 from dlcb.frontend.tracing.records import Value
+from dlcb.frontend.tracing.result_sizes import Sizes
 
 Dims = Sequence[int]
 
@@ -77,13 +78,13 @@ class State:
     tensor: torch.Tensor
     storage: Storage
     value: Value
+    dims: Sizes
+    """Its sizes as tracked ints, as far as someone asked or they are known."""
     version: int = 0
     parent: State | None = None
     step: Step | None = None
     opaque: bool = False
     """Shares memory in a way that is not known as a step from a parent."""
-    dims: tuple[int, ...] | None = None
-    """Its sizes as tracked ints, once someone asked."""
     written: bool = False
     """Its value is what was written last, not a view of its parent's."""
 

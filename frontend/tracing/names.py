@@ -65,6 +65,9 @@ DROPPED_KEYWORDS = frozenset(
 )
 """Arguments that say nothing about values."""
 
+SIZELESS = DROPPED_KEYWORDS | {"dtype", "generator", "out"}
+"""Arguments that say nothing about sizes."""
+
 ALIASING = frozenset({"detach", "detach_", "alias", "lift_fresh"})
 """The same tensor under another name."""
 

@@ -18,12 +18,14 @@ from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.tracing.fakes import Fakes
 from dlcb.frontend.tracing.functionalize import MaybeCopy, Memory, State, Step, Storage
+from dlcb.frontend.tracing.known_sizes import KnownSizes
 from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.tracing.primes import primes_from
-from dlcb.frontend.tracing.records import ELEMENT, Operands, Record, Value, Weight, element_symbol, result_dim_symbol
+from dlcb.frontend.tracing.records import Operands, Record, Value, Weight
+from dlcb.frontend.tracing.result_sizes import Found, Sizes
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of, symbol
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of
 from dlcb.frontend.tracing.tracker import Tracker
 
 Handler = Callable[["Trace", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -62,7 +64,7 @@ class Trace(private.TorchFunctionMode):
         self.memory = Memory(self.emit, self.sizes, self._require_copy)
         self.records: list[Record] = []
         self.weights: dict[int, Weight] = {}
-        self.result_dims: dict[str, tuple[Value, int]] = {}
+        self.known_sizes = KnownSizes(self.tracker, lambda tensor: self.state(tensor).dims)
         self.bases: dict[Value, Storage] = {}
         """The memory of inputs and weights, by the value they start with."""
         self.notes: list[str] = []
@@ -131,9 +133,13 @@ class Trace(private.TorchFunctionMode):
         record = self._record(name, func, args, kwargs)
         record.why_eager, record.ordered = why_eager, ordered
         self.running = record
-        result = stand_in(*args, **kwargs) if stand_in else self.fakes.call(func, args, kwargs, self.tracker)
+        if stand_in is None:
+            result = self.fakes.call(func, args, kwargs, self.tracker)
+            found = self.known_sizes.found(name, args, kwargs)
+        else:
+            result, found = stand_in(*args, **kwargs), None
         self.running = None
-        self._bind(record, result, args)
+        self._bind(record, result, args, found)
         return result
 
     def fakes_of(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -245,11 +251,11 @@ class Trace(private.TorchFunctionMode):
         self.weights[id(tensor)] = Weight(name, kind, tensor, state.value)
         return twin
 
-    def add_base(self, fake: torch.Tensor, dims: tuple[int, ...] | None) -> State:
+    def add_base(self, fake: torch.Tensor, dims: tuple[int, ...]) -> State:
         """A tensor with memory of its own: an input or a weight."""
         value = self.new_value(fake)
         storage = self._storages[private.storage_key(fake)] = self.bases[value] = Storage(value, value)
-        return self.memory.add(State(fake, storage, value, dims=dims))
+        return self.memory.add(State(fake, storage, value, self.known_sizes.add(value, dims)))
 
     def dims(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The sizes of a tensor as tracked ints."""
@@ -264,18 +270,7 @@ class Trace(private.TorchFunctionMode):
         return tuple(map(size_operand, self._dims(state)))
 
     def _dims(self, state: State) -> tuple[int, ...]:
-        step, parent = state.step, state.parent
-        if state.dims is None and parent is not None and step is not None and step.op == "unsqueeze" and step.args:
-            dims, place = self._dims(parent), cast(int, step.args[0]) % state.tensor.dim()
-            state.dims = (*dims[:place], 1, *dims[place:])
-        if state.dims is None:
-            state.dims = tuple(self._result_dim(state.value, dim, size) for dim, size in enumerate(state.tensor.shape))
-        return state.dims
-
-    def _result_dim(self, value: Value, dim: int, size: int) -> int:
-        name = result_dim_symbol(value, dim)
-        self.result_dims[name] = (value, dim)
-        return symbol(self.tracker, name, size)
+        return self.known_sizes.asked(state.dims)
 
     def fresh_size(self) -> int:
         """A size of the trace that depends on elements."""
@@ -283,15 +278,12 @@ class Trace(private.TorchFunctionMode):
 
     def element(self, tensor: torch.Tensor) -> int:
         """The one element of an integer tensor as a tracked int."""
-        value = self.state(tensor).value
-        name = element_symbol(value)
-        self.result_dims[name] = (value, ELEMENT)
-        return symbol(self.tracker, name, self.fresh_size(), is_size=False)
+        return self.known_sizes.element(self.state(tensor).value, self.fresh_size())
 
     # Results
 
-    def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...]) -> None:
-        """Keep the record of a call if it made new tensors."""
+    def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...], found: Found) -> None:
+        """Keep the record of a call if it made new tensors. `found`: sizes, if it made one."""
         several = cast(Operands, result) if isinstance(result, (tuple, list)) else (result,)
         tensors = [r for r in several if isinstance(r, torch.Tensor)]
         if not tensors or (result is tensors[0] and self.memory.find(tensors[0]) is not None):
@@ -300,15 +292,18 @@ class Trace(private.TorchFunctionMode):
         self.records.append(record)
         parent = fakes[0] if result is tensors[0] and fakes and isinstance(fakes[0], torch.Tensor) else None
         for tensor, value in zip(tensors, record.results, strict=True):
-            self._place(tensor, value, record, parent)
+            dims = self.known_sizes.add(value, found if len(tensors) == 1 else None)
+            self._place(tensor, value, dims, record, parent)
 
-    def _place(self, tensor: torch.Tensor, value: Value, record: Record, parent: torch.Tensor | None) -> None:
+    def _place(
+        self, tensor: torch.Tensor, value: Value, dims: Sizes, record: Record, parent: torch.Tensor | None
+    ) -> None:
         """Find the memory of a result: its own, or that of an operand."""
         key = private.storage_key(tensor)
         storage = self._storages.get(key)
         if storage is None:
             storage = self._storages[key] = Storage(value, value)
-            state = self.memory.add(State(tensor, storage, value))
+            state = self.memory.add(State(tensor, storage, value, dims))
             if parent is not None and record.op in _MAYBE_VIEWS and parent.dtype == tensor.dtype:
                 self.memory.add_copy(MaybeCopy(self.state(parent), state, record.line))
             return
@@ -316,9 +311,9 @@ class Trace(private.TorchFunctionMode):
         if parent is not None and private.storage_key(parent) == key:
             state = self.state(parent)
             step = Step(record.op, record.args[1:], record.kwargs, record.run)
-            self.memory.add(State(tensor, storage, value, storage.version, state, step))
+            self.memory.add(State(tensor, storage, value, dims, storage.version, state, step))
         else:
-            self.memory.add(State(tensor, storage, value, storage.version, opaque=True))
+            self.memory.add(State(tensor, storage, value, dims, storage.version, opaque=True))
 
     def _require_copy(self, copy: MaybeCopy) -> None:
         for size in self._dims(copy.source):
@@ -329,7 +324,7 @@ class Trace(private.TorchFunctionMode):
         """Another tensor object for the same tensor."""
         state = self.state(of)
         value = self.memory.read(state)
-        self.memory.add(State(fake, state.storage, value, state.storage.version, parent=state, dims=state.dims))
+        self.memory.add(State(fake, state.storage, value, state.dims, state.storage.version, parent=state))
 
     def assign(self, target: torch.Tensor, fake: torch.Tensor) -> None:
         """target.copy_(fake), for a fake of the target's sizes."""
