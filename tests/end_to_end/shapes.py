@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +21,9 @@ from dlcb.tests.wrong_calls import refuses_or_agrees
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 DRAWS = 16
-"""Inputs of a shape that are judged together."""
+"""Inputs of a shape that are judged together, at least."""
+ROWS = 64
+"""Rows of each result that are judged together, at least: the worst of few is mostly luck."""
 
 
 class Judge:
@@ -29,11 +33,19 @@ class Judge:
         self.model, self.network, self.exact = model, network, in_float64(network)
 
     def check(self, *draws: dict[str, Any]) -> None:
-        """Results of several draws of inputs are judged together: the worst of few short rows is mostly luck."""
+        """Results of several draws of inputs are judged together."""
         with torch.no_grad():
             eager = [self.network(**inputs) for inputs in draws]
             exact = [self.exact(**as_float64(inputs)) for inputs in draws]
         assess([self.model(**inputs) for inputs in draws], eager, exact)
+
+    def check_many(self, draw: Callable[[], dict[str, Any]], least: int = DRAWS) -> None:
+        """Draws inputs of one shape, at least so often, until each result has enough rows."""
+        first = draw()
+        with torch.no_grad():
+            rows = min(result[..., 0].numel() for result in tensors_of(self.network(**first)))
+        draws = max(least, math.ceil(ROWS / rows)) if rows else least
+        self.check(first, *(draw() for _ in range(1, draws)))
 
 
 def assess(actual: list[Any], eager: list[Any], exact: list[Any]) -> None:
@@ -73,7 +85,7 @@ def right_at_every_shape(case: Case, dtype: torch.dtype, fixed: dict[str, str]) 
     judge = Judge(model, network)
     for number, shape in enumerate(case.shapes):
         torch.manual_seed(number)
-        judge.check(*(case.inputs(shape, dtype) for _ in range(DRAWS)))
+        judge.check_many(partial(case.inputs, shape, dtype))
     if dtype == torch.float32:
         same_trace_elsewhere(network, case)
     inputs = case.inputs(case.shapes[1], dtype)
