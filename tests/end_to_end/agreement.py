@@ -27,7 +27,7 @@ from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator, HostileAllocator
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.patterned import PatternedProgram
-from dlcb.runtime.plan import CallPlan, build_plan
+from dlcb.runtime.plan import CallPlan, Launch, build_plan
 from dlcb.runtime.program import compile_program
 
 KERNELS: dict[str, str] = {}
@@ -97,14 +97,14 @@ class _Idle:
     def activate(self) -> None:
         pass
 
-    def launcher(self, function: Any, *how: Any) -> Callable[[], None]:
+    def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
         return lambda: None
 
 
 def rehearsing(model: CompiledModel) -> CompiledModel:
     """The model with kernels that do nothing, so that no element is wrong; the first way alone of one that branches."""
-    artifact, _, *rest = model.parts
-    return CompiledModel(artifact, _like(model, lambda _: _Idle(), Allocator()), *rest)
+    artifact, _, interface, report, make_record = model.parts
+    return CompiledModel(artifact, _like(model, lambda _: _Idle(), Allocator()), interface, report, make_record)
 
 
 def _like(model: CompiledModel, kernels: Callable[[Artifact], Kernels], allocator: Allocator) -> Program:
