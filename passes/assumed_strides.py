@@ -12,6 +12,7 @@ from typing import Final
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 
+from dlcb.dialects._xdsl import entries
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, KernelOp
 from dlcb.dialects.graph.types import DenseLayout, StridedLayout, TensorType, contiguous
@@ -50,17 +51,16 @@ class AssumedStrides:
 def assumed_strides(func: FuncOp, system: System, pitched: bool = False) -> AssumedStrides:
     """Inputs lie as in the example; `pitched`: as if all of them had gaps there."""
     sizes = DefinedSizes.from_system(system)
-    orders, gaps = func.attributes.get(ORDERS), func.attributes.get(GAPS)
-    order_of = orders.data if isinstance(orders, DictionaryAttr) else {}
-    with_gaps = {name.data for name in gaps if isinstance(name, StringAttr)} if isinstance(gaps, ArrayAttr) else set()
+    with_gaps = {
+        name.data for name in entries(func.attributes.get(GAPS, ArrayAttr([]))) if isinstance(name, StringAttr)
+    }
     values: dict[str, Expr] = {}
     holds: dict[str, Expr] = {}
     for argument, name, kind in zip(func.body.block.args, func.names, func.kinds, strict=True):
         given = argument.type
         if kind != "input" or not isinstance(given, TensorType) or not isinstance(given.layout, StridedLayout):
             continue
-        order = order_of.get(name, contiguous(given.rank))
-        assert isinstance(order, DenseLayout)
+        order = _order(func, name) or contiguous(given.rank)
         shape = sizes.of(argument)
         wanted, _ = layout_strides(order, shape, sizes.dim)
         for axis in order.order[-1:] if pitched or name in with_gaps else order.order:
@@ -69,3 +69,10 @@ def assumed_strides(func: FuncOp, system: System, pitched: bool = False) -> Assu
                 values[stride] = wanted[axis]
                 holds[stride] = logical_or(eq(shape[axis], 1), eq(sizes.dim(stride), wanted[axis]))
     return AssumedStrides(DefinedSizes.from_system(system, values), holds)
+
+
+def _order(func: FuncOp, name: str) -> DenseLayout | None:
+    """That of an input's dims in the example, where they did not lie from first to last."""
+    orders = func.attributes.get(ORDERS)
+    order = orders.data.get(name) if isinstance(orders, DictionaryAttr) else None
+    return order if isinstance(order, DenseLayout) else None

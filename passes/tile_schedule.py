@@ -39,7 +39,8 @@ def tile_schedules(kernel: KernelOp, uses: Sequence[Use]) -> tuple[list[Schedule
     if found is None or not any(pays(kernel, found, use) for use in launches):
         return [], False
     across, along = facts_of(kernel, found)
-    sides = tile_sides(*(longest(kernel, axis, launches) for axis in axes_of(kernel, found)), found.bytes)
+    first, second = axes_of(kernel, found)
+    sides = tile_sides(longest(first, launches), longest(second, launches), found.bytes)
     pairs = vector_pairs(across, along, launches)
     wide = needs_wide(kernel, uses)
     tiles = [_schedule(found, sides, pair, 32) for pair in pairs]
@@ -76,7 +77,7 @@ def pays(kernel: KernelOp, found: Crossing, use: Use) -> bool:
     return len(points) < len(sizes) or prod(points) >= MIN_POINTS
 
 
-def longest(kernel: KernelOp, axis: Dim, uses: Sequence[Use]) -> int | None:
+def longest(axis: Dim, uses: Sequence[Use]) -> int | None:
     """The greatest length that the axis has in a launch, where all are known."""
     lengths = [use.value(axis) for use in uses]
     known = [length for length in lengths if length is not None]

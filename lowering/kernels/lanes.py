@@ -7,7 +7,7 @@ phase, a loop's body); it computes what is asked for, once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -50,7 +50,7 @@ class Lanes:
         self,
         kernel: ops.KernelOp,
         b: KernelBuilder,
-        coords: dict[SSAValue, Values],
+        coords: Mapping[SSAValue, Values],
         lanes: int,
         provide: Provider = lambda _: None,
         axis: int = -1,

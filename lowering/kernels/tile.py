@@ -124,15 +124,16 @@ class _Walk:
         sizes = (b.number([frame.size(axis)]) for axis in (self.axis, self.crosswise))
         return b.and_(*[b.lt(coordinate, size) for coordinate, size in zip(self.coordinates(line), sizes, strict=True)])
 
-    def store(self, stores: Sequence[ops.StoreOp], given: Given, beside: Beside) -> None:
-        """Compute what is stored, everywhere: only stores wait for a test. Then `beside(lanes, line)`."""
+    def store(self, stores: Sequence[ops.StoreOp], given: Given, beside: Beside | None = None) -> None:
+        """Compute what is stored, everywhere: only stores wait for a test. Before them, `beside(lanes, line)`."""
         b = self.b
         with b.for_(0, self.passes, unroll=True) as number:
             line = self.line_of(number)
             lanes = self.lanes_on(line, partial(given, number, line))
             for op in stores:
                 lanes.get(op.value)
-            beside(lanes, line)
+            if beside is not None:
+                beside(lanes, line)
             with b.if_(self.is_inside(line)):
                 for op in stores:
                     lanes.store(op)
@@ -260,7 +261,7 @@ class _Tiles:
 
     def store(self) -> None:
         walk = _Walk(self.frame, self.frame.axis)
-        walk.store(self.crossing.stores, partial(self.known, walk), lambda *_: None)
+        walk.store(self.crossing.stores, partial(self.known, walk))
 
     def known(self, walk: _Walk, number: SSAValue, line: SSAValue, value: SSAValue) -> Values | None:
         """What waits for a thread on a line."""

@@ -180,7 +180,12 @@ CASES = [
         [(given(9, e), torch.randint(9, (s,))) for e, s in [(40, 33), (64, 72), (5, 9)]],
         lambda t, r: -t[r].t(),
     ),
-    Case("many", many, [tuple(given(m, n, element="f64") for _ in range(7)) for m, n in FEW], lambda *x: sum(x).t()),
+    Case(
+        "many",
+        many,
+        [tuple(given(m, n, element="f64") for _ in range(7)) for m, n in FEW],
+        lambda *x: torch.stack(x).sum(0).t(),
+    ),
 ]
 
 
@@ -225,7 +230,9 @@ class Mixture:
 
     def witness(self, *tensors: Tensor) -> list[Tensor]:
         widest = torch.promote_types(torch.float32, tensors[0].dtype)
-        total = sum(t.permute(o.back).to(widest) for t, o in zip(tensors, self.operands, strict=True))
+        total = torch.zeros((), dtype=widest)
+        for tensor, operand in zip(tensors, self.operands, strict=True):
+            total = total + tensor.permute(operand.back).to(widest)
         return [total * (i + 1) for i in range(len(self.orders))]
 
 
