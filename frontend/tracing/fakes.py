@@ -229,7 +229,7 @@ def _made_of(result: Any, tensors: list[torch.Tensor]) -> _Made | None:
     if isinstance(result, torch.Tensor):
         kind, items = None, [result]
     elif type(result) in (tuple, list) or private.is_named_result(result):
-        kind, items = cast(type[Any], type(result)), cast("list[Any]", list(result))
+        kind, items = cast(type[Any], type(result)), list(result)
     else:
         return None
     memory = {private.storage_key(tensor): place for place, tensor in reversed([*enumerate(tensors)])}

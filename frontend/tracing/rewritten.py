@@ -36,27 +36,23 @@ def _item(of: Any, index: Any) -> Any:
     return of[pinned(index, "a look-up") if isinstance(of, (list, tuple, str)) else index]
 
 
-_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: _noticing(operator.add),
-    ast.Sub: _noticing(operator.sub),
-    ast.Mult: _noticing(operator.mul),
-    ast.Div: _noticing(operator.truediv),
-    ast.FloorDiv: _noticing(operator.floordiv),
-    ast.Mod: _noticing(operator.mod),
-    ast.Pow: _noticing(operator.pow),
-    ast.Lt: _noticing(operator.lt),
-    ast.LtE: _noticing(operator.le),
-    ast.Gt: _noticing(operator.gt),
-    ast.GtE: _noticing(operator.ge),
-    ast.Eq: _noticing(operator.eq),
-    ast.NotEq: _noticing(operator.ne),
+_NAMES: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
 }
-_IN_PLACE: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: _noticing(operator.iadd),
-    ast.Sub: _noticing(operator.isub),
-    ast.Mult: _noticing(operator.imul),
-    ast.Div: _noticing(operator.itruediv),
-}
+_OPERATORS = {kind: _noticing(getattr(operator, name)) for kind, name in _NAMES.items()}
+_IN_PLACE = {kind: _noticing(getattr(operator, f"i{_NAMES[kind]}")) for kind in (ast.Add, ast.Sub, ast.Mult, ast.Div)}
 _MARK = "\0dlcb "
 _ITEM = f"{_MARK}item"
 _CALLEES: dict[str, Callable[[Any, Any], Any]] = {

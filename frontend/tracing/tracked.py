@@ -12,7 +12,6 @@ finds a program that goes by it.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Self, SupportsIndex, cast
@@ -305,16 +304,16 @@ class TrackedFloat(float):
     def __hash__(self) -> int:
         return hash(self.pin("a look-up by its value"))
 
-    __floordiv__ = _pinning(operator.floordiv, "a division")
-    __rfloordiv__ = _pinning(operator.floordiv, "a division", reverse=True)
-    __mod__ = _pinning(operator.mod, "a remainder")
-    __rmod__ = _pinning(operator.mod, "a remainder", reverse=True)
+    __floordiv__ = _pinning(lambda a, b: a // b, "a division")
+    __rfloordiv__ = _pinning(lambda a, b: a // b, "a division", reverse=True)
+    __mod__ = _pinning(lambda a, b: a % b, "a remainder")
+    __rmod__ = _pinning(lambda a, b: a % b, "a remainder", reverse=True)
     __divmod__ = _pinning(divmod, "a division")
     __rdivmod__ = _pinning(divmod, "a division", reverse=True)
     __rpow__ = _pinning(pow, "a power", reverse=True)
 
     def __pow__(self, other: Any, modulus: Any = None) -> Any:
-        return _power(self, other) if modulus is None else pow(self.pin("a power"), other, modulus)
+        return _power(self, other) if modulus is None else cast(Any, pow)(self.pin("a power"), other, modulus)
 
     def __neg__(self) -> float:
         return self * -1
@@ -361,7 +360,7 @@ def _power(base: Any, exponent: Any) -> Any:
     """A power that is no product of integers."""
     if type(exponent) in (int, float) and not (traced(base) < 0 and not float(exponent).is_integer()):
         return real_function("pow", "a power", base, exponent)
-    return pow(pinned(base, "a power"), pinned(exponent, "a power"))
+    return cast(Any, pow)(pinned(base, "a power"), pinned(exponent, "a power"))
 
 
 class TrackedSize(tuple[int, ...]):
