@@ -12,12 +12,21 @@ from dlcb.dialects.shape.expr import Expr, evaluate
 
 Part: TypeAlias = "Real | Expr | float"
 
+
+def _quotient(a: float, b: float) -> float:
+    return a / b
+
+
+def _power(a: float, b: float) -> float:
+    return a**b
+
+
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**b,
+    "div": _quotient,
+    "pow": _power,
     "sqrt": math.sqrt,
     "log": math.log,
     "log2": math.log2,

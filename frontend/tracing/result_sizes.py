@@ -130,7 +130,8 @@ def _embedding(weight: Sizes, indices: Sizes, *_: Any, **__: Any) -> Found:
 
 def _adaptive(rank: int) -> Rule:
     def pool(x: Sizes, output_size: Any) -> Found:
-        sizes = output_size if isinstance(output_size, (tuple, list)) else [output_size] * rank
+        several = isinstance(output_size, (tuple, list))
+        sizes = cast("Sequence[Any]", output_size) if several else [output_size] * rank
         kept = x[len(x) - rank :]
         return (*x[: len(x) - rank], *(b if a is None else a for a, b in zip(sizes, kept, strict=True)))
 
@@ -226,7 +227,8 @@ def _flatten(x: Sizes, start_dim: int = 0, end_dim: int = -1) -> Found:
 
 def _reduce(x: Sizes, dim: Any = None, keepdim: bool = False) -> Found:
     axes = range(len(x))
-    gone = {axes[d] for d in (() if dim is None else _listed((dim,)))} or set(axes)
+    listed: Sequence[Any] = () if dim is None else _listed((dim,))
+    gone: set[int] = {axes[d] for d in listed} or set(axes)
     return [1 if axis in gone else size for axis, size in enumerate(x) if keepdim or axis not in gone]
 
 
