@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.graph.structure import FuncOp
@@ -23,7 +23,7 @@ from dlcb.dialects.shape.requirement import Require
 from dlcb.dialects.shape.system import System
 from dlcb.errors import BROADCASTS, UserError
 from dlcb.passes.functions import functions, set_system, system_of
-from dlcb.passes.solve import solve_function
+from dlcb.passes.solve import DIMENSIONS, solve_function
 from dlcb.passes.stages import stage_of
 
 _OPEN: Final = ("broadcastable", "expandable")
@@ -48,6 +48,17 @@ def _open_pairs(system: System) -> Iterator[tuple[Expr, Expr, str]]:
             yield a, b, require.text
 
 
+def _solve_again(func: FuncOp) -> None:
+    """What was a literal before keeps the reason that it got then."""
+    before = func.attributes[DIMENSIONS]
+    solve_function(func)
+    after = func.attributes[DIMENSIONS]
+    assert isinstance(before, DictionaryAttr)
+    assert isinstance(after, DictionaryAttr)
+    kept = {k: before.data[k] if str(v).startswith('"given as') else v for k, v in after.data.items()}
+    func.attributes[DIMENSIONS] = DictionaryAttr(kept)
+
+
 def assume_broadcasts(func: FuncOp) -> list[Expr]:
     """Requires the pattern of the trace, until nothing is open; the conditions that were added."""
     added: dict[Expr, None] = {}
@@ -59,7 +70,7 @@ def assume_broadcasts(func: FuncOp) -> list[Expr]:
         system.requires += assumed
         set_system(func, system)
         added |= dict.fromkeys(require.condition for require in assumed)
-        solve_function(func)
+        _solve_again(func)
 
 
 @dataclass(frozen=True)
