@@ -30,7 +30,7 @@ def unseen_use(
 
     for there in others:
         other = run_at(there)
-        if other is None:
+        if other is None or not _goes_the_same_way(general, other):
             continue
         found = difference(general.run, other)
         if found is None:
@@ -40,6 +40,11 @@ def unseen_use(
             return None
         return _blamed(plan, there, general.run, run_at), found
     return None
+
+
+def _goes_the_same_way(general: Relaxed, other: Run) -> bool:
+    """Whether what the program was told there is true of these sizes."""
+    return all(check.holds(other.traced) for check in general.checks if check.free <= other.traced.keys())
 
 
 def _blamed(plan: Plan, there: Plan, run: Run, run_at: Callable[[Plan], Run | None]) -> frozenset[str]:
