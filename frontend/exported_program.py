@@ -25,7 +25,7 @@ from dlcb.dialects.shape.expr import Expr, const, sym
 from dlcb.errors import UserError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture import capture
-from dlcb.frontend.capture.inputs import Arguments, Dynamic, KnownDims, named_dims, read_arguments
+from dlcb.frontend.capture.inputs import Arguments, Dynamic, KnownDims, different_sizes, named_dims, read_arguments
 from dlcb.frontend.graph_numbers import expression
 from dlcb.frontend.importer import Imported, import_captured
 from dlcb.frontend.static_sizes import free_static_sizes, size_expr
@@ -84,6 +84,9 @@ def open_exported(program: ExportedProgram, example_inputs: Any, dynamic: Dynami
     if dynamic is False:
         return Opened(module, _name(program), args, kwargs, dynamic, [])
     named = named_dims(arguments, dynamic)
+    different = different_sizes(arguments, named)
+    if different:
+        raise UserError(different)
     wanted = {symbol for group in named.values() for symbol in group}
     static = free_static_sizes(module, arguments, dims.static & wanted)
     for symbol, why in static.pinned.items():

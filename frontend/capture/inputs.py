@@ -207,19 +207,20 @@ def named_dims(arguments: Arguments, dynamic: Dynamic) -> dict[str, list[str]]:
                 raise UserError(f"dynamic names dim {dim} of '{argument}', which has {len(symbols)} dims")
             symbol = symbols[dim]
             groups.setdefault(name if isinstance(name, str) else symbol, []).append(symbol)
-    for name, group in groups.items():
-        _check_same_size(arguments, name, group)
     return groups
 
 
-def _check_same_size(arguments: Arguments, name: str, symbols: list[str]) -> None:
-    """Dims of one name must be equal, and the program runs on the example, so they are equal there."""
-    first, *others = [(arguments.text_of(symbol), arguments.example_sizes[symbol]) for symbol in symbols]
-    for text, size in others:
-        if size != first[1]:
-            raise UserError(
-                f"dynamic calls both {first[0]} and {text} '{name}', but they are {first[1]} and {size} in the example"
-            )
+def different_sizes(given: Arguments, named: Mapping[str, Sequence[str]]) -> str:
+    """Dims of one name must be equal, and the program runs on the example, so they are equal there: which are not;
+    empty where all are."""
+    sizes = given.example_sizes
+    for name, (first, *others) in named.items():
+        for other in others:
+            a, b = sizes[first], sizes[other]
+            if a != b:
+                both = f"{given.text_of(first)} and {given.text_of(other)}"
+                return f"dynamic calls both {both} '{name}', but they are {a} and {b} in the example"
+    return ""
 
 
 def user_names(arguments: Arguments, dynamic: Dynamic) -> dict[str, str]:

@@ -9,11 +9,12 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, cast
 
 from dlcb.frontend.tracing.records import Operands, Record, Value
+from dlcb.frontend.tracing.result_sizes import Sizes
 
 _MANY = 24
 """Guesses about one operation that are tried beside the likely ones."""
@@ -34,6 +35,8 @@ class Refused:
     record: Record
     position: int
     text: str = ""
+    sizes: Mapping[Value, Sizes] = field(default_factory=dict[Value, Sizes])
+    """Of its operands, as the run knows them."""
 
 
 def first_line(error: Exception) -> str:

@@ -74,6 +74,10 @@ class Session:
         """Where the last run was when it ended."""
         self.refused: Refused | None = None
         """The operation that the last run ended with, if torch refused it."""
+        self.compared: Check | None = None
+        """The last comparison of sizes before the last run failed."""
+        self.reached = 0
+        """How many operations came before the last run failed."""
         self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
         self._own = modules_of(program)
         self.rewritten: Rewritten | None = None
@@ -95,7 +99,7 @@ class Session:
         inputs: list[Input] = []
         leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
-        self.refused = None
+        self.refused = self.compared = None
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
                 noticing = self.rewritten() if self.rewritten else nullcontext()
@@ -103,8 +107,10 @@ class Session:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
         except Exception as error:
+            self.reached = len(trace.records)
+            self.compared = next((check for check in reversed(trace.tracker.checks) if check.comparison), None)
             if trace.running is not None:
-                self.refused = Refused(trace.running, len(trace.records), first_line(error))
+                self.refused = Refused(trace.running, len(trace.records), first_line(error), trace.known_sizes.of)
             raise
         finally:
             self.line = trace.line

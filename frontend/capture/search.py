@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -16,7 +16,15 @@ from dlcb.dialects.shape.expr import Expr, evaluate, sym
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture.branches import attempt
 from dlcb.frontend.capture.exported import in_training
-from dlcb.frontend.capture.inputs import Dynamic, KnownDims, fixed_symbols, named_dims, read_arguments
+from dlcb.frontend.capture.inputs import (
+    Dynamic,
+    KnownDims,
+    different_sizes,
+    fixed_symbols,
+    named_dims,
+    read_arguments,
+)
+from dlcb.frontend.capture.named import why_refused
 from dlcb.frontend.capture.refusals import Guess, Refused, first_line, lesson
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.capture.retrace import difference
@@ -45,7 +53,11 @@ def capture(
     known = dynamic if isinstance(dynamic, KnownDims) else KnownDims({}, {})
     fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
     search = _Search(session, fixed, named, known.must_vary, known.derived)
+    if isinstance(dynamic, Mapping):
+        search.check_named()
     general = search.find_general()
+    if isinstance(dynamic, Mapping):
+        search.check_varying()
     run = general.run
     return Captured(
         name=name_of(program),
@@ -121,6 +133,7 @@ class _Search:
         self._must_vary = must_vary
         self._derived = derived
         self._example = session.arguments.example_sizes
+        self._fixed = fixed
         self._reasons = dict(fixed)
         self._named = named
         self._taken = numbers_of(session.program)
@@ -136,6 +149,32 @@ class _Search:
         """What was traced last without refusal while these were sought."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
+
+    def check_named(self) -> None:
+        """Dims of one name must be equal in the example."""
+        wrong = different_sizes(self._session.arguments, self._named)
+        if wrong:
+            why = self._why_not_as_named()
+            raise UserError(f"{wrong}; {why or 'give an example where they are equal, which the program takes'}")
+
+    def check_varying(self) -> None:
+        """What the user lets vary must be free."""
+        for name, symbol in ((name, symbol) for name, group in self._named.items() for symbol in group):
+            if symbol in self._reasons:
+                self._refuse(symbol, name, self._reasons[symbol])
+
+    def _refuse(self, symbol: str, name: str, reason: str) -> NoReturn:
+        text, why = self._session.arguments.text_of(symbol), self._why_not_as_named()
+        raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {why or reason}")
+
+    def _why_not_as_named(self) -> str | None:
+        """Why the program refuses other sizes that are as the user names them; None where it takes some."""
+        groups = tuple(frozenset(group) for group in self._named.values())
+        choices = (Choice(groups, spread) for spread in self._spreads())
+        why = why_refused(
+            self._session, (plan_sizes(self._example, self._fixed, choice, self._taken) for choice in choices)
+        )
+        return why and f"at other sizes, {why}"
 
     def find_general(self) -> Relaxed:
         """A run that is the program wherever its checks hold."""
@@ -225,8 +264,7 @@ class _Search:
         for name, group in self._named.items():
             varying = symbols.intersection(group)
             if varying and self._must_vary:
-                text = self._session.arguments.text_of(min(varying))
-                raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {reason}")
+                self._refuse(min(varying), name, reason)
             if varying:
                 symbols = symbols.union(group)
         self._refused |= symbols

@@ -26,6 +26,20 @@ def compile(*args: Any, **words: Any) -> Any:
     return dlcb.compile(linear(), *args, **words)
 
 
+Dims = dict[str, dict[int, str]]
+
+
+def named(program: Callable[..., Any], sizes: list[tuple[int, ...]], dynamic: Dims | None = None, **first: str) -> Any:
+    """With names for dims, or for first dims."""
+    return dlcb.compile(program, tuple(map(rand, sizes)), dynamic or {name: {0: dim} for name, dim in first.items()})
+
+
+def one_more(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] != y.shape[0] + 1:
+        raise ValueError("other sizes")
+    return x.sum() + y.sum()
+
+
 X = (rand(2, 4),)
 AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
     "a tensor, no tuple": (
@@ -56,7 +70,39 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
     "no such weights": (lambda: compile(X, weights="cold"), r"weights is 'cold', expected 'live' or 'frozen'"),
     "one name for dims that differ": (
         lambda: compile((rand(3, 4),), dynamic={"input": {0: "n", 1: "n"}}),
-        r"dynamic calls both input.shape\[0\] and input.shape\[1\] 'n', but they are 3 and 4 in the example",
+        r"dynamic calls both input.shape\[0\] and input.shape\[1\] 'n', but they are 3 and 4 in the example; "
+        rf"at other sizes, linear \({HERE}\) gets \[input.shape\[0\], input.shape\[1\]\] = \[11, 11\] and "
+        r"\[3, 4\] and \[3\]: .*",
+    ),
+    "one name for dims that differ, as the program wants": (
+        lambda: named(lambda x, y: x[1:] + y, [(5, 3), (4, 3)], x="n", y="n"),
+        r"dynamic calls both x.shape\[0\] and y.shape\[0\] 'n', but they are 5 and 4 in the example; at other sizes, "
+        rf"add \({HERE}\) gets \[x.shape\[0\] - 1, 3\] = \[10, 3\] and \[y.shape\[0\], 3\] = \[11, 3\]: .*",
+    ),
+    "one name for dims that differ in the example alone": (
+        lambda: named(lambda x, y: x.sum(0) * y.sum(0), [(5, 3), (4, 3)], x="n", y="n"),
+        r"dynamic calls both x.shape\[0\] and y.shape\[0\] 'n', but they are 5 and 4 in the example; "
+        r"give an example where they are equal, which the program takes",
+    ),
+    "one name for dims that are asserted to differ": (
+        lambda: named(one_more, [(5, 3), (4, 3)], x="n", y="n"),
+        r"dynamic calls both x.shape\[0\] and y.shape\[0\] 'n', but they are 5 and 4 in the example; at other sizes, "
+        rf"other sizes \({HERE}; x.shape\[0\] is 11 and y.shape\[0\] \+ 1 is 12, compared at {HERE}\)",
+    ),
+    "two names for dims of which one follows from the other": (
+        lambda: named(lambda x, y: x.view(-1, 2) + y[:, None], [(8,), (4,)], x="n", y="m"),
+        r"dynamic lets x.shape\[0\] vary \('n'\), which the program refuses: at other sizes, add "
+        rf"\({HERE}\) gets \[x.shape\[0\] // 2, 2\] = \[\d+, 2\] and \[y.shape\[0\], 1\] = \[\d+, 1\]: .*",
+    ),
+    "a name for one of two dims that must be equal": (
+        lambda: named(lambda x, y: x @ y, [(2, 4), (4, 3)], {"x": {1: "k"}}),
+        r"dynamic lets x.shape\[1\] vary \('k'\), which the program refuses: at other sizes, matmul "
+        rf"\({HERE}\) gets \[2, x.shape\[1\]\] = \[2, 11\] and \[4, 3\]: .*",
+    ),
+    "a name for a dim that broadcasts in the example alone": (
+        lambda: named(lambda x, y: x[1:] + y, [(7, 3), (1, 3)], x="n", y="m"),
+        r"dynamic lets y.shape\[0\] vary \('m'\), which the program refuses: at other sizes, add "
+        rf"\({HERE}\) gets \[x.shape\[0\] - 1, 3\] = \[12, 3\] and \[y.shape\[0\], 3\] = \[11, 3\]: .*",
     ),
     "no such dynamic": (
         lambda: compile(X, dynamic="all"),
@@ -72,7 +118,8 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a dim that can't vary": (
         lambda: compile(X, dynamic={"input": {1: "n"}}),
-        r"dynamic lets input.shape\[1\] vary \('n'\), which the program refuses: at other sizes, .*",
+        r"dynamic lets input.shape\[1\] vary \('n'\), which the program refuses: at other sizes, linear "
+        rf"\({HERE}\) gets \[2, input.shape\[1\]\] = \[2, 11\] and \[3, 4\] and \[3\]: .*",
     ),
     "no model": (
         lambda: dlcb.compile(3, X),  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -137,3 +184,12 @@ def test_mistakes_with_a_compiled_model(tmp_path: Path) -> None:
         with pytest.raises(DlcbError) as caught:
             mistake()
         assert re.fullmatch(text, str(caught.value)), str(caught.value)
+
+
+def test_two_names_for_dims_that_must_be_equal_are_one_size() -> None:
+    model = named(lambda x, y: x @ y, [(2, 4), (4, 3)], {"x": {1: "k"}, "y": {0: "m"}})
+    assert re.fullmatch(rf"equal to x_1 by matmul: {HERE}: inner sizes differ", model.dimensions()["y.shape[0]"])
+    with pytest.raises(DlcbError) as caught:
+        model(rand(2, 6), rand(5, 3))
+    text = rf"<lambda>: y.shape\[0\] is 5 but x.shape\[1\] is 6 \(matmul, {HERE}: inner sizes differ\)"
+    assert re.fullmatch(text, str(caught.value)), str(caught.value)
