@@ -153,7 +153,7 @@ def _compared(session: Session, plan: Plan) -> str:
     check = session.compared
     if check is None or check.comparison is None:
         return ""
-    sides = [side for side in check.comparison[1:] if isinstance(side, Expr) and not side.is_const]
+    sides = [side for side in check.comparison[1:] if not side.is_const]
     shown = [f"{_shown(session.arguments, side, 'a size')} is {_value(side, plan)}" for side in sides]
     return f"; {' and '.join(shown)}, {check.text}"
 
