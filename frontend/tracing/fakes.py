@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 
 from dlcb.frontend import torch_private as private
+from dlcb.frontend.tracing.forms import Form, New, View, has_rule, result_of
 from dlcb.frontend.tracing.layouts import extent
 from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, traced
 from dlcb.frontend.tracing.tracker import Tracker
@@ -28,31 +29,6 @@ _FORM = "dlcb_form"
 """The attribute of a fake that has its form."""
 
 
-class Form(NamedTuple):
-    """What operations go by in a tensor without elements. Strides and offset count elements."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    dtype: torch.dtype
-    device: torch.device
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """A result in memory of its own."""
-
-    form: Form
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """A result in the memory of the operand of that place."""
-
-    form: Form
-    of: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Operand:
     """The operand of that place itself."""
@@ -60,7 +36,7 @@ class _Operand:
     place: int
 
 
-_Part: TypeAlias = "_New | _View | _Operand | None"
+_Part: TypeAlias = "New | View | _Operand | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +96,12 @@ class Fakes:
 
     # Operations
 
-    def call(self, function: Function, args: Args, kwargs: Kwargs, tracker: Tracker) -> Any:
-        """What the function returns for fakes, which the fake mode must be on for. Errors are torch's own."""
+    def call(self, function: Function, args: Args, kwargs: Kwargs, tracker: Tracker, op: str = "") -> Any:
+        """What the function returns for fakes, which the fake mode must be on for. Errors are torch's own. `op`: which
+        operation it is, if it is one."""
         tensors: list[torch.Tensor] = []
         key = _key(function, args, kwargs, tensors)
-        known = None if key is None else self._made.get(key)
+        known = None if key is None else self._made.get(key) or self._by_rule(key, op, args, kwargs)
         if known is not None:
             parts = [self._part(part, tensors) for part in known.parts]
             return parts[0] if known.kind is None else known.kind(parts)
@@ -135,6 +112,16 @@ class Fakes:
             self._made[key] = made
         return result
 
+    def _by_rule(self, key: tuple[Any, ...], op: str, args: Args, kwargs: Kwargs) -> _Made | None:
+        """What is known without torch."""
+        if not has_rule(op):
+            return None
+        found = result_of(op, _with_forms(args), {name: _with_forms(value) for name, value in kwargs.items()})
+        if found is None:
+            return None
+        made = self._made[key] = _Made(None, (found,))
+        return made
+
     def check(self, function: Function, args: Args, kwargs: Kwargs, tracker: Tracker) -> None:
         """Raises torch's error where it refuses the call."""
         if _key(function, args, kwargs, []) not in self._made:
@@ -142,9 +129,9 @@ class Fakes:
 
     def _part(self, part: _Part, tensors: list[torch.Tensor]) -> torch.Tensor | None:
         match part:
-            case _New(form):
+            case New(form):
                 return self._fake(form)
-            case _View(form, of):
+            case View(form, of):
                 return self._fake(form, tensors[of].untyped_storage())
             case _Operand(place):
                 return tensors[place]
@@ -158,6 +145,15 @@ def form_of(fake: torch.Tensor) -> Form:
     if found is None:
         found = vars(fake)[_FORM] = _form_of(fake)
     return found
+
+
+def _with_forms(operand: Any) -> Any:
+    """An operand with forms in place of fakes."""
+    if type(operand) is private.FakeTensor:
+        return form_of(operand)
+    if type(operand) is tuple or type(operand) is list:
+        return tuple(map(_with_forms, cast("Args", operand)))
+    return operand
 
 
 def _form_of(tensor: torch.Tensor) -> Form:
@@ -251,8 +247,8 @@ def _part_of(item: Any, tensors: list[torch.Tensor], memory: dict[int, int]) -> 
     if key in memory:
         if memory[key] < 0:
             raise _Unknown
-        return _View(form, memory[key])
+        return View(form, memory[key])
     if form.offset or item.untyped_storage().nbytes() != extent(form.shape, form.strides) * form.dtype.itemsize:
         raise _Unknown
     memory[key] = -1
-    return _New(form)
+    return New(form)

@@ -134,7 +134,7 @@ class Trace(private.TorchFunctionMode):
         record.why_eager, record.ordered = why_eager, ordered
         self.running = record
         if stand_in is None:
-            result = self.fakes.call(func, args, kwargs, self.tracker)
+            result = self.fakes.call(func, args, kwargs, self.tracker, name)
             found = self.known_sizes.found(name, args, kwargs)
         else:
             result, found = stand_in(*args, **kwargs), None
