@@ -333,7 +333,7 @@ class _Search:
             freed = self._accepted(Plan(plan.values, plan.pinned - candidates, candidates))
             varying = frozenset(n for n in candidates if self._varies(n, freed))
             if varying < candidates:
-                freed = self._accepted(Plan(plan.values, plan.pinned | (candidates - varying), varying))
+                freed = self._accepted(Plan(plan.values, (plan.pinned | candidates) - varying, varying))
         except _Refusal:
             return self._with_pins(found)
         for name in candidates:

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import torch
 
+from dlcb.errors import InternalError
 from dlcb.frontend.tracing.primes import primes_from
 
 _SMALLEST = 11
@@ -60,6 +61,10 @@ class Plan:
     pinned: frozenset[str]
     held: frozenset[str] = frozenset()
     """Symbols that have the example's value in every trace, and are free all the same: they are broadcast."""
+
+    def __post_init__(self) -> None:
+        if both := self.pinned & self.held:
+            raise InternalError(f"sizes are pinned and free at once: {sorted(both)}")
 
     @property
     def kept(self) -> frozenset[str]:

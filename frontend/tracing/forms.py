@@ -118,16 +118,18 @@ def _shape(op: str, *operands: Any) -> Sequence[int]:
 
 
 def _pointwise(x: Form, *numbers: float, approximate: str = "none") -> Result:
-    is_known = _is_picture(x) and all(type(number) in _NUMBERS for number in numbers)
+    is_known = _is_picture(x) and all(map(_is_number, numbers))
     return New(x._replace(offset=0)) if is_known else None
 
 
-_NUMBERS = frozenset({int, float})
+def _is_number(operand: Any) -> bool:
+    """Of Python, and such as torch takes."""
+    return type(operand) is float or (type(operand) is int and -(2**63) <= operand < 2**63)
 
 
 def _arithmetic(a: Any, b: Any) -> Result:
     form, other = (a, b) if isinstance(a, Form) else (b, a)
-    is_like = other._replace(offset=form.offset) == form if isinstance(other, Form) else type(other) in _NUMBERS
+    is_like = other._replace(offset=form.offset) == form if isinstance(other, Form) else _is_number(other)
     return New(form._replace(offset=0)) if is_like and _is_picture(form) else None
 
 
@@ -193,9 +195,11 @@ def _cat(tensors: Sequence[Form], dim: int = 0) -> Result:
     are_same = all(_shape_but(axis, form.shape) == _shape_but(axis, first.shape) for form in others)
     if not are_same or 0 in (*lengths, *first.shape) or not _are_alike(first, *others):
         return None
-    return _made(first, (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :])) if all(
-        map(_is_usual, tensors)
-    ) else None
+    return (
+        _made(first, (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :]))
+        if all(map(_is_usual, tensors))
+        else None
+    )
 
 
 def _shape_but(axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -116,8 +116,9 @@ def _convolution(x: Sizes, weight: Sizes, *_: Any, **__: Any) -> Found:
     return (*x[: len(x) - window - 1], weight[0], *[None] * window)
 
 
-def _attention(query: Sizes, key: Sizes, value: Sizes, *_: Any, **__: Any) -> Found:
-    lead = [_joined(dims) for dims in zip(query[:-2], key[:-2], value[:-2], strict=True)]
+def _attention(query: Sizes, key: Sizes, value: Sizes, *_: Any, enable_gqa: bool = False, **__: Any) -> Found:
+    batches = [(*x[:-3], 1) if enable_gqa else x[:-2] for x in (key, value)]
+    lead = [_joined(dims) for dims in zip(query[:-2], *batches, strict=True)]
     return (*lead, query[-2], value[-1])
 
 

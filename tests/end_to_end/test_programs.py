@@ -378,7 +378,7 @@ OPS: dict[str, Case] = {
         [(4, 3, 2), (6, 2, 5), (1, 1, 1), (3, 7, 4), (2, 2, 0)],
     ),
     "attention": Case(attends, heads, LENGTHS),
-    "attention by hand": Case(attends_by_hand, heads, LENGTHS, ("q.shape[3]", "k.shape[3]")),
+    "attention by hand": Case(attends_by_hand, heads, LENGTHS),
     "masked attention": Case(
         attends_masked, lambda b, t, s: (*heads(b, t, s), torch.rand(b, 4, t, s) > 0.2), LENGTHS
     ),
