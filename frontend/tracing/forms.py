@@ -259,7 +259,7 @@ def _slice(x: Form, dim: int, start: int, end: int | None, step: int) -> Result:
 def _expand(x: Form, *sizes: Any) -> Result:
     shape = _shape("expand", x, *sizes)
     new = len(shape) - len(x.shape)
-    wanted = sizes[0] if isinstance(sizes[0], tuple) else sizes
+    wanted = cast("Sequence[int]", sizes[0] if isinstance(sizes[0], tuple) else sizes)
     grows = all(b in (a, 1) for a, b in zip(shape[new:], x.shape, strict=True))
     if not grows or min(shape, default=0) < 0 or min(wanted[:new], default=0) < 0:
         return None
