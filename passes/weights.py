@@ -31,18 +31,25 @@ def weight_name(value: SSAValue) -> str:
 
 
 def is_weight(value: SSAValue) -> bool:
-    """An argument of kind `weight` that is the model's own, not a derived one."""
+    """An argument of kind `weight`, the model's own or a derived one."""
     if not isinstance(value, BlockArgument):
         return False
     func = value.owner.parent_op()
-    if not isinstance(func, FuncOp) or func.arg_kinds.data[value.index].data != "weight":
+    return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == "weight"
+
+
+def is_own_weight(value: SSAValue) -> bool:
+    """A weight that is not derived."""
+    if not is_weight(value):
         return False
-    return func.arg_names.data[value.index].data not in derived_numbers(func)
+    func = value.owner.parent_op()
+    assert isinstance(func, FuncOp)
+    return weight_name(value) not in derived_numbers(func)
 
 
 def why_not_weights(func: Operation | None, values: Sequence[SSAValue]) -> str | None:
     """Why nothing can be derived from these values in `@weights`."""
-    if not isinstance(func, FuncOp) or not all(map(is_weight, values)):
+    if not isinstance(func, FuncOp) or not all(map(is_own_weight, values)):
         return "an operand is no weight"
     updated = func.returned.updated
     changes = bool(updated) and any(isinstance(v, BlockArgument) and v.index in updated for v in values)
