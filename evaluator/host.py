@@ -15,7 +15,7 @@ in the program:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,9 +43,11 @@ class TensorFacts:
     alignment: int = 16
 
 
-def run_host_program(program: ProgramOp, arguments: Mapping[str, TensorFacts | int]) -> list[Event]:
-    """What a call with such arguments does. A check that fails is a UserError with its text."""
-    return _Run(program, arguments).events
+def run_host_program(program: ProgramOp, arguments: Mapping[str, TensorFacts | int]) -> Iterator[Event]:
+    """What a call with such arguments does, one after another. A check that fails is a UserError with its text."""
+    run = _Run(program, arguments)
+    for op in program.body.block.ops:
+        yield from run.step(op)
 
 
 class _Run:
@@ -54,13 +56,10 @@ class _Run:
         self.arguments = arguments
         self.integers: dict[SSAValue, int] = {}
         self.slots: dict[SSAValue, int] = {}
-        self.events: list[Event] = []
-        for op in program.body.block.ops:
-            for result in op.results:
-                self.slots[result] = len(self.slots)
-            self.step(op)
 
-    def step(self, op: Operation) -> None:
+    def step(self, op: Operation) -> list[Event]:
+        for result in op.results:
+            self.slots[result] = len(self.slots)
         match op:
             case Computed():
                 operands = [self.integers[o] for o in op.operands]
@@ -78,7 +77,8 @@ class _Run:
             case CheckOp():
                 self.check(op)
             case _:
-                self.events.extend(self.work(op))
+                return self.work(op)
+        return []
 
     def work(self, op: Operation) -> list[Event]:
         slots = self.slots

@@ -74,8 +74,8 @@ class CallerArguments:
                 self._fail(f"{self._label(number)} is updated in place, but is an expanded tensor")
 
     def facts(self, arguments: Sequence[Any], weight_alignments: Sequence[int], weight_numbers: Sequence[int]) -> Facts:
-        sizes: list[Sequence[int]] = [()] * self._count
-        strides: list[Sequence[int]] = [()] * self._count
+        sizes: list[tuple[int, ...]] = [()] * self._count
+        strides: list[tuple[int, ...]] = [()] * self._count
         integers = [0] * self._count
         alignment = [0] * self._count
         for value, (number, argument) in zip(arguments, self._expected, strict=True):

@@ -109,7 +109,7 @@ class BoundCall:
                     launch()
                 if done is not None:
                     done(number)
-                for root in self.plan.releases[number]:
+                for root in self.plan.steps[number].ends:
                     tensors.roots[root] = library.roots[root] = None
 
     def results(self, tensors: Tensors) -> list[Value]:

@@ -37,15 +37,19 @@ class CpuKernels:
             raise UserError(f"cannot load the compiled kernels {library}: {error}") from None
         self._path = library
         self._order_seed = hostile_seed() if order_seed is None else order_seed
+        self._functions: dict[str, Any] = {}
 
     def function(self, name: str) -> Any:
-        try:
-            function = getattr(self._library, f"launch_{name}")
-        except AttributeError:
-            raise UserError(f"{self._path.name} has no kernel {name!r}") from None
-        function.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
-        function.restype = ctypes.c_int
-        return function
+        known = self._functions.get(name)
+        if known is None:
+            try:
+                known = getattr(self._library, f"launch_{name}")
+            except AttributeError:
+                raise UserError(f"{self._path.name} has no kernel {name!r}") from None
+            known.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_int]
+            known.restype = ctypes.c_int
+            self._functions[name] = known
+        return known
 
     def activate(self) -> None:
         pass

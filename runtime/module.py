@@ -54,7 +54,7 @@ class CompiledModule:
         self._place: Place = CudaPlace(self.device, kernels.activate) if self.device.type == "cuda" else CpuPlace()
         self._target = Target(self.device, kernels, allocator or Allocator())
         self._arguments = CallerArguments(self.program, self.device)
-        self._plan_function = compile_program(self.program)
+        self._plan_function = compile_program(self.program, self._target.allocator.separate_buffers)
         self._bound = weights
         self._mode: Mode = mode
         self._graphs = graphs and self.device.type == "cuda"

@@ -7,7 +7,6 @@ import ctypes
 from dlcb.runtime.plan import CallPlan, Launch
 
 _SLOT_BYTES = 8
-_MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class ArgumentPack:
@@ -24,11 +23,10 @@ class ArgumentPack:
         for number, step in enumerate(plan.steps):
             starts.append(len(values))
             if isinstance(step, Launch):
-                for place in step.tensors:
-                    offset = place.offset_bytes
-                    self._uses[place.root].append((number, len(values), offset))
+                for root, offset in step.tensors:
+                    self._uses[root].append((number, len(values), offset))
                     values.append(offset)
-                values += [value & _MASK for value, _ in step.integers]
+                values += step.integers
         count = len(values)
         self._values = (ctypes.c_uint64 * count)(*values)
         first = ctypes.addressof(self._values)

@@ -1,8 +1,4 @@
-"""A checked host program as one Python function: straight-line integer code, then the events of the call.
-
-Only slot numbers, argument numbers and integers are written into the source; every text of the program is passed
-beside it. So no row can put code of its own into the function.
-"""
+"""A checked host program as one Python function: from the facts about a call's arguments to the call's plan."""
 
 from __future__ import annotations
 
@@ -10,14 +6,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from dlcb.errors import LAYOUT, InternalError, LayoutError, UserError
 from dlcb.magic import magic_constants
-from dlcb.runtime.rows import INTEGER_ROWS, Program
-
-Event = tuple[Any, ...]
-_INDENT = "    "
+from dlcb.runtime.plan import CallPlan, RootKind, extent
+from dlcb.runtime.plan_source import MAX_BLOCKS, PlanSource
+from dlcb.runtime.rows import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,67 +21,114 @@ class Facts:
     integers and the largest power of two, up to 16, that divides a tensor's address. What does not apply to an argument
     is not read."""
 
-    sizes: Sequence[Sequence[int]]
-    strides: Sequence[Sequence[int]]
+    sizes: Sequence[tuple[int, ...]]
+    strides: Sequence[tuple[int, ...]]
     integers: Sequence[int]
     alignment: Sequence[int]
 
 
-PlanFunction = Callable[[Facts], list[Event]]
+PlanFunction = Callable[[Facts], CallPlan]
 
 
-def compile_program(program: Program) -> PlanFunction:
-    """The function from the facts about a call's arguments to its events, in program order:
+def compile_program(program: Program, separate_buffers: bool = False) -> PlanFunction:
+    """The function that plans a call. With `separate_buffers` every buffer is a root of its own, so that writing past
+    one is seen.
 
-    ("argument" | "weight", slot, name)                 ("arena", slot, bytes)
-    ("buffer", slot, offset, sizes, strides, dtype)     ("output", slot, sizes, strides, dtype)
-    ("view", slot, source, offset, sizes, strides)
-    ("launch", kernel, threads, blocks, tensors, ((value, "i32" | "i64"), …), failures as in the row)
-    ("library", slot | None, function, tensors, out | None, options, dtype | None)
-    ("return", (("tensor", slot) | ("index", value), …))
-
-    A launch takes the first variant whose condition holds and whose 32-bit integers fit; one of 0 blocks is no event. A
-    check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs
-    are exact: they never wrap.
+    A launch takes the first variant whose condition holds and whose 32-bit integers fit; one of 0 blocks is no step. A
+    check that fails is a UserError with the check's text, a LayoutError where that begins so. Integers of programs are
+    exact: they never wrap. A tensor that does not lie inside its root is an InternalError.
     """
-    source = program_source(program)
-    rows = program.code
-
-    def fail(number: int, values: tuple[int, ...]) -> None:
-        text = fill(rows[number][2], values)
-        kind = LayoutError if text.startswith(LAYOUT) else UserError
-        raise kind(f"{program.name}: {text.removeprefix(LAYOUT)}")
-
-    def no_variant(number: int) -> None:
-        kernels = ", ".join(variant[0] for variant in rows[number][2])
-        raise InternalError(f"{program.name}: none of the kernels {kernels} fits this call")
-
+    source = PlanSource(program, separate_buffers)
+    refusals = _Refusals(program, source.kinds)
     namespace: dict[str, Any] = {
         "__builtins__": {},
-        "rows": rows,
-        "failures": {
-            n: tuple((kind, text) for kind, text in row[3]) for n, row in enumerate(rows) if row[0] == "launch"
-        },
-        "fail": fail,
-        "no_variant": no_variant,
+        **source.given,
+        "make": tuple.__new__,
+        "tuple": tuple,
+        "min": min,
+        "max": max,
+        "extent": extent,
         "magic": magic,
         "floor": math.floor,
         "isqrt": math.isqrt,
-        "fit": fit,
+        "check_failed": refusals.check_failed,
+        "no_variant": refusals.no_variant,
+        "bad_launch": refusals.bad_launch,
+        "bad_arena": refusals.bad_arena,
+        "bad_output": refusals.bad_output,
+        "outside": refusals.outside,
     }
-    exec(compile(source, f"<host program {program.name}>", "exec"), namespace)
+    exec(compile(source.text, f"<host program {program.name}>", "exec"), namespace)
     return namespace["plan"]
 
 
-def program_source(program: Program) -> str:
-    """The text of the function, for reading and for `compile_program`."""
-    numbers = {argument.name: number for number, argument in enumerate(program.arguments)}
-    lines = ["def plan(facts):"]
-    lines += [f"{_INDENT}{name} = facts.{name}" for name in ("sizes", "strides", "integers", "alignment")]
-    lines += [f"{_INDENT}events = []", f"{_INDENT}add = events.append"]
-    for number, row in enumerate(program.code):
-        lines += [_INDENT + line for line in _statements(program, numbers, number, row)]
-    return "\n".join([*lines, f"{_INDENT}return events", ""])
+class _Refusals:
+    """What is wrong with a call, or with the program."""
+
+    def __init__(self, program: Program, kinds: Sequence[RootKind]) -> None:
+        self._name = program.name
+        self._rows = program.code
+        self._kinds = kinds
+
+    def check_failed(self, row: int, values: tuple[int, ...]) -> NoReturn:
+        text = fill(self._rows[row][2], values)
+        kind = LayoutError if text.startswith(LAYOUT) else UserError
+        raise kind(f"{self._name}: {text.removeprefix(LAYOUT)}")
+
+    def no_variant(self, row: int) -> NoReturn:
+        kernels = ", ".join(variant[0] for variant in self._rows[row][2])
+        raise self._wrong(f"none of the kernels {kernels} fits this call")
+
+    def bad_launch(self, kernel: str, threads: int, blocks: int, values: tuple[int, ...]) -> NoReturn:
+        """Of blocks or numbers that no launch can have."""
+        if blocks < 0:
+            raise self._wrong(f"{kernel}: {blocks} blocks")
+        if blocks > MAX_BLOCKS:
+            raise self._too_large(f"{kernel} would take {blocks} blocks of {threads} threads, {MAX_BLOCKS} at most")
+        value = next(value for value in values if not -(1 << 63) <= value < 1 << 63)
+        raise self._too_large(f"{kernel} would take the number {value}, which does not fit 64 bits")
+
+    def bad_arena(self, count: int) -> NoReturn:
+        if count < 0:
+            raise self._wrong(f"the arena's bytes: {count} is negative")
+        raise self._unaddressable(count)
+
+    def bad_output(self, sizes: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> NoReturn:
+        least = min((*sizes, *strides))
+        if least < 0:
+            raise self._wrong(f"a size or stride of an output: {least} is negative")
+        raise self._unaddressable(math.prod([max(size, 1) for size in sizes]) * itemsize)
+
+    def outside(
+        self,
+        row: int,
+        root: int,
+        start: int,
+        sizes: tuple[int, ...],
+        strides: tuple[int, ...],
+        itemsize: int,
+        room: int,
+    ) -> NoReturn:
+        """Of a tensor from that byte on in a root of so many."""
+        offset, rest = divmod(start, itemsize)
+        if rest:
+            raise self._wrong(f"a buffer of {self._rows[row][6]} starts at byte {start}")
+        least = min((offset, *sizes, *strides))
+        if least < 0:
+            raise self._wrong(f"an offset, size or stride of a tensor: {least} is negative")
+        raise self._wrong(
+            f"a tensor of sizes {sizes}, strides {strides} at {offset} ends at element "
+            f"{offset + extent(sizes, strides)}, outside its {self._kinds[root]} of {room} bytes"
+        )
+
+    def _wrong(self, what: str) -> InternalError:
+        return InternalError(f"{self._name}: {what}")
+
+    def _too_large(self, what: str) -> UserError:
+        return UserError(f"{self._name}: too large for one call: {what}")
+
+    def _unaddressable(self, count: int) -> UserError:
+        return self._too_large(f"a result or the workspace would take {count} bytes, 2^63 - 1 at most")
 
 
 def fill(text: str, values: Sequence[int]) -> str:
@@ -102,76 +144,3 @@ def fill(text: str, values: Sequence[int]) -> str:
 def magic(divisor: int, bits: int) -> tuple[int, int]:
     """Multiplier and shift of the form with so many bits, or zeros where it has no room for the divisor."""
     return magic_constants(divisor, 32 if bits == 32 else 64) if 0 <= divisor < 1 << (bits - 1) else (0, 0)
-
-
-def fit(values: Sequence[int]) -> bool:
-    """Do all of them fit 32 bits?"""
-    return all(-(1 << 31) <= value < 1 << 31 for value in values)
-
-
-def _statements(program: Program, numbers: dict[str, int], number: int, row: list[Any]) -> list[str]:
-    opcode = row[0]
-    if opcode in INTEGER_ROWS:
-        return [f"v{row[1]} = {_integer_source(row)}"]
-    match row:
-        case ["constant", r, value]:
-            return [f"v{r} = {value!r}"]
-        case ["size" | "stride", r, name, dim]:
-            return [f"v{r} = {opcode}s[{numbers[name]}][{dim}]"]
-        case ["integer", r, name]:
-            return [f"v{r} = integers[{numbers[name]}]"]
-        case ["aligned", r, name, count]:
-            return [f"v{r} = alignment[{numbers[name]}] >= {count}"]
-        case ["check", condition, _, values]:
-            return [f"if not v{condition}: fail({number}, {_tuple(values)})"]
-        case ["launch", tensors, variants, _]:
-            return _launch(number, tensors, variants)
-        case _:
-            return [f"add({_event(program, number, row)})"]
-
-
-def _integer_source(row: list[Any]) -> str:
-    signature = INTEGER_ROWS[row[0]]
-    count = len(signature.operands)
-    attributes = [f"({a})" for a in row[2 + count :]]
-    return signature.source.format(*[f"v{s}" for s in row[2 : 2 + count]], *attributes)
-
-
-def _tuple(slots: Sequence[int]) -> str:
-    return "(" + "".join(f"v{s}, " for s in slots) + ")"
-
-
-def _launch(number: int, tensors: Sequence[int], variants: Sequence[list[Any]]) -> list[str]:
-    lines: list[str] = []
-    for choice, (_, threads, condition, blocks, integers) in enumerate(variants):
-        packed = "(" + "".join(f"(v{slot}, '{type}'), " for slot, type in integers) + ")"
-        what = f"'launch', rows[{number}][2][{choice}][0], {threads}, v{blocks}, {tuple(tensors)}"
-        event = f"({what}, {packed}, failures[{number}])"
-        narrow = [slot for slot, type in integers if type == "i32"]
-        holds = f"v{condition} and fit({_tuple(narrow)})" if narrow else f"v{condition}"
-        lines += [f"{'elif' if choice else 'if'} {holds}:", f"{_INDENT}if v{blocks}: add({event})"]
-    return [*lines, f"else: no_variant({number})"]
-
-
-def _event(program: Program, number: int, row: list[Any]) -> str:
-    match row:
-        case ["argument" | "weight", r, _]:
-            return f"('{row[0]}', {r}, rows[{number}][2])"
-        case ["arena", r, count]:
-            return f"('arena', {r}, v{count})"
-        case ["buffer", r, _, offset, sizes, strides, dtype]:
-            return f"('buffer', {r}, v{offset}, {_tuple(sizes)}, {_tuple(strides)}, '{dtype}')"
-        case ["output", r, sizes, strides, dtype]:
-            return f"('output', {r}, {_tuple(sizes)}, {_tuple(strides)}, '{dtype}')"
-        case ["view", r, source, offset, sizes, strides]:
-            return f"('view', {r}, {source}, v{offset}, {_tuple(sizes)}, {_tuple(strides)})"
-        case ["library", r, _, tensors, out, _, dtype]:
-            options = f"rows[{number}][5]"
-            return f"('library', {r}, rows[{number}][2], {tuple(tensors)}, {out}, {options}, {dtype!r})"
-        case ["return", values]:
-            results = "".join(
-                f"('index', v{s}), " if program.kinds[s] == "index" else f"('tensor', {s}), " for s in values
-            )
-            return f"('return', ({results}))"
-        case _:
-            raise InternalError(f"host program {program.name}: opcode {row[0]!r} passed the check but has no meaning")

@@ -23,7 +23,6 @@ from dlcb.runtime.arguments import Addresses, CallerArguments, Key
 from dlcb.runtime.cache import LeastRecentlyUsed
 from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.graphs import Fixed, GraphDriver, Recipe
-from dlcb.runtime.plan import build_plan
 from dlcb.runtime.program import PlanFunction
 from dlcb.runtime.recorded import RecordedCall, record_call
 from dlcb.runtime.rows import Program
@@ -161,8 +160,7 @@ class Session:
 
     def _plan(self, arguments: Sequence[Value]) -> _Entry:
         facts = self._arguments.facts(arguments, self._weights.alignments, self._weight_numbers)
-        events = self._plan_function(facts)
-        plan = build_plan(self._program, events, facts, self._target.allocator.separate_buffers)
+        plan = self._plan_function(facts)
         entry = _Entry(BoundCall(plan, self._target, self._stream), self._arguments.lengths(arguments))
         entry.may_record = self._graphs_on and plan.is_capturable
         return entry

@@ -15,7 +15,7 @@ from torch import Tensor
 from dlcb.errors import InternalError, UserError
 from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.dtypes import DTYPES
-from dlcb.runtime.plan import CallPlan, Place, build_plan
+from dlcb.runtime.plan import CallPlan, Place
 from dlcb.runtime.program import Facts, compile_program
 from dlcb.runtime.rows import Argument, Program
 
@@ -146,7 +146,7 @@ class Derivation:
         self.program = program
         self._sources = sources
         self._target = target
-        self._function = compile_program(program)
+        self._plan = compile_program(program, target.allocator.separate_buffers)
         self._call: BoundCall | None = None
         self._derived: dict[int, Tensor] = {}
         self._version = 0
@@ -157,7 +157,7 @@ class Derivation:
     ) -> dict[str, Tensor]:
         """The derived weights by name, at the same addresses every time. Versions as those of `Weights`."""
         if self._call is None or self._bound != (alignment_version, stream):
-            self._call = BoundCall(self._plan(), self._target, stream)
+            self._call = BoundCall(self._plan(self._facts()), self._target, stream)
             self._bound = (alignment_version, stream)
         self._version = version
         self.keep(self._call.run(self.values, self.outputs(self._call.plan), observer))
@@ -192,11 +192,10 @@ class Derivation:
             for number, result in enumerate(results):
                 self._keep(number, result)
 
-    def _plan(self) -> CallPlan:
+    def _facts(self) -> Facts:
         alignments = [alignment_of(t) for t in self._arguments]
         nothing = [()] * len(alignments)
-        facts = Facts(nothing, nothing, [0] * len(alignments), alignments)
-        return build_plan(self.program, self._function(facts), facts, self._target.allocator.separate_buffers)
+        return Facts(nothing, nothing, [0] * len(alignments), alignments)
 
     def _keep(self, number: int, result: Value) -> None:
         if not isinstance(result, Tensor):

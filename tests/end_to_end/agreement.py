@@ -27,7 +27,7 @@ from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator, HostileAllocator
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.patterned import PatternedProgram
-from dlcb.runtime.plan import CallPlan, Launch, build_plan
+from dlcb.runtime.plan import CallPlan, Launch
 from dlcb.runtime.program import compile_program
 
 KERNELS: dict[str, str] = {}
@@ -229,4 +229,4 @@ def _plan(module: CompiledModule, flat: Sequence[Any]) -> CallPlan:
     arguments = CallerArguments(program, module.device)
     weights = [n for n, a in enumerate(program.arguments) if a.kind == "weight"]
     facts = arguments.facts(flat, [16] * len(weights), weights)
-    return build_plan(program, compile_program(program)(facts), facts)
+    return compile_program(program)(facts)

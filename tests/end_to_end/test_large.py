@@ -15,7 +15,7 @@ from dlcb.dialects.coord.schedule import INDEX_LIMIT
 from dlcb.errors import UserError
 from dlcb.runtime.compiled import CompiledModel
 from dlcb.runtime.plan import Launch
-from dlcb.tests.end_to_end.agreement import compiled, plan_of, rand
+from dlcb.tests.end_to_end.agreement import compiled, modules_of, plan_of, rand
 from dlcb.tests.programs.unit import Unit
 
 
@@ -29,9 +29,16 @@ def launches(model: CompiledModel, *arguments: Any) -> list[Launch]:
 
 
 def are_wide(model: CompiledModel, *arguments: Any) -> list[bool]:
-    found = launches(model, *arguments)
-    assert all(bits == (64 if step.kernel.endswith("_i64") else 32) for step in found for _, bits in step.integers)
-    return [step.kernel.endswith("_i64") for step in found]
+    types = {
+        kernel: {type for _, type in integers}
+        for module in modules_of(model)
+        for row in module.program.code
+        if row[0] == "launch"
+        for kernel, _, _, _, integers in row[2]
+    }
+    found = [step.kernel for step in launches(model, *arguments)]
+    assert all(types[kernel] <= {"i64" if kernel.endswith("_i64") else "i32"} for kernel in found)
+    return [kernel.endswith("_i64") for kernel in found]
 
 
 def test_coordinates_on_the_way_to_a_few_elements_may_need_64_bits() -> None:

@@ -186,7 +186,7 @@ def touches_only_what_it_writes(plan: CallPlan, cache_elements: int, dtype: torc
     assert sum(size.values()) < cache_elements * dtype.itemsize
     caches = {n for n, root in enumerate(plan.roots) if root.kind == "argument" and root.updated}
     assert len(caches) == 4
-    launches = [s for s in plan.steps if isinstance(s, Launch) and any(t.root in caches for t in s.tensors)]
+    launches = [s for s in plan.steps if isinstance(s, Launch) and any(root in caches for root, _ in s.tensors)]
     assert launches
     for launch in launches:
         assert launch.blocks * launch.threads < cache_elements / 8, launch.kernel

@@ -20,7 +20,7 @@ from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import import_captured
 from dlcb.lowering.lower import lower
 from dlcb.runtime.arguments import CallerArguments
-from dlcb.runtime.plan import Place, build_plan
+from dlcb.runtime.plan import Place
 from dlcb.runtime.program import compile_program
 from dlcb.runtime.rows import check_program
 
@@ -92,7 +92,7 @@ def plans(program: Callable[..., Any], *calls: tuple[Callable[[], Tensor], ...])
     for call in calls:
         arguments = made(call)
         facts = CallerArguments(checked, torch.device("cpu")).facts(arguments, [16] * len(weights), weights)
-        found = build_plan(checked, plan_function(facts), facts)
+        found = plan_function(facts)
         with torch.no_grad():
             expected = private.flatten(program(*arguments))[0]
         for number, (place, tensor) in enumerate(zip(found.results, expected, strict=True)):

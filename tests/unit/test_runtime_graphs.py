@@ -19,7 +19,7 @@ from dlcb.runtime.arguments import CallerArguments
 from dlcb.runtime.call import Target
 from dlcb.runtime.graphs import graph_layout
 from dlcb.runtime.memory import Allocator
-from dlcb.runtime.plan import CallPlan, Launch, build_plan
+from dlcb.runtime.plan import CallPlan, Launch
 from dlcb.runtime.program import compile_program
 from dlcb.runtime.rows import check_program
 from dlcb.runtime.session import Limits, Session
@@ -361,7 +361,7 @@ def _plan() -> CallPlan:
     program = check_program(_mixed_program())
     arguments = CallerArguments(program, CPU)
     facts = arguments.facts([torch.zeros(2, 3), torch.zeros(3, 3), torch.zeros(3, 3)], [16], [3])
-    return build_plan(program, compile_program(program)(facts), facts)
+    return compile_program(program)(facts)
 
 
 def test_roots_fall_into_classes_by_who_touches_them() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from dlcb.errors import InternalError, UserError
-from dlcb.runtime.plan import build_plan
 from dlcb.runtime.program import Facts, compile_program, fill
 from dlcb.runtime.rows import check_program
 
@@ -109,7 +108,7 @@ def test_texts_are_filled_with_numbers_only() -> None:
 def _plan(code: list[Any], sizes: tuple[int, ...] = (4, 4)) -> None:
     program = check_program({"name": "p", "arguments": _GOOD["arguments"], "results": [], "code": code})
     facts = Facts([sizes, (), ()], [(4, 1), (), ()], [0, 0, 0], [16, 16, 0])
-    build_plan(program, compile_program(program)(facts), facts)
+    compile_program(program)(facts)
 
 
 @pytest.mark.parametrize(
