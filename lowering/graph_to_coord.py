@@ -3,8 +3,9 @@
     %2 = dlcb.graph.kernel(%a = %x, …) {…}
     →  %2 = dlcb.graph.launch(%x, …) {forms = […]}   and, once in the module, dlcb.coord.kernel @k0 …
 
-Equal kernels are built once: the launch binds the parameters. Where an input may have any strides, the launch has two
-forms: one for inputs that lie as the example's did, in which axes merge, and the general one; the host program chooses.
+Equal kernels are built once, those too that differ in literal sizes alone: the launch binds the parameters. Where an
+input may have any strides, the launch has two forms: one for inputs that lie as the example's did, in which axes merge,
+and the general one; the host program chooses.
 Kernels of `@weights`, whose sizes are all literal and differ from layer to layer, take sizes as parameters: they are
 many, and none of them is hot.
 """
@@ -36,6 +37,7 @@ from dlcb.lowering.coordinates.axes import Axis
 from dlcb.lowering.coordinates.build import build_kernel
 from dlcb.lowering.coordinates.elements import Elements
 from dlcb.lowering.coordinates.rows import KernelRows, Numbering, Output
+from dlcb.lowering.coordinates.sharing import Sharing
 from dlcb.passes.assumed_strides import AssumedStrides, assumed_strides
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.sizes import DefinedSizes
@@ -235,49 +237,56 @@ class _Likeness:
 
 
 class _Lowering:
+    """The kernels of all functions are looked at before the first is built: then it is known which are alike."""
+
     def __init__(self, module: ModuleOp):
         self.module = module
         self.names: dict[Any, str] = {}
+        self.found = [(func, *self.forms_of(func)) for func in functions(module)]
+        forms = [
+            form for func, _, kernels in self.found if func.symbol != WEIGHTS for _, its in kernels for form in its
+        ]
+        self.sharing = Sharing(form.rows for form in forms)
 
-    def run(self, func: FuncOp) -> None:
+    def forms_of(self, func: FuncOp) -> tuple[System, list[tuple[KernelOp, list[Form]]]]:
+        """The kernels of a function with their forms; alike ones have the same list."""
         system = system_of(func)
-        self.inputs = Known.of(func, system)
-        self.general = func.symbol == WEIGHTS
-        self.likeness = _Likeness()
-        self.known: dict[Hashable, ArrayAttr[DictionaryAttr]] = {}
-        block = func.body.block
-        for op in list(block.ops):
+        inputs, general, likeness = Known.of(func, system), func.symbol == WEIGHTS, _Likeness()
+        known: dict[Hashable, list[Form]] = {}
+        kernels: list[tuple[KernelOp, list[Form]]] = []
+        for op in func.body.block.ops:
             if isinstance(op, KernelOp):
-                launch = self.launch(op, system)
+                key = likeness.key(op)
+                if key not in known:
+                    known[key] = kernel_forms(op, inputs, general)
+                kernels.append((op, known[key]))
+        return system, kernels
+
+    def run(self) -> None:
+        for func, system, kernels in self.found:
+            known: dict[int, ArrayAttr[DictionaryAttr]] = {}
+            block = func.body.block
+            for op, forms in kernels:
+                if id(forms) not in known:
+                    shared = forms if func.symbol == WEIGHTS else list(map(self.shared, forms))
+                    known[id(forms)] = self.built(shared, op, system)
+                launch = _launch(op, known[id(forms)])
                 block.insert_op_before(launch, op)
                 for old, new in zip(op.results, launch.results, strict=True):
                     new.name_hint = old.name_hint
                     old.replace_all_uses_with(new)
                 block.erase_op(op)
-        set_system(func, system)
+            set_system(func, system)
 
-    def launch(self, kernel: KernelOp, system: System) -> LaunchOp:
-        key = self.likeness.key(kernel)
-        forms = self.known.get(key)
-        if forms is None:
-            forms = self.known[key] = self.forms(kernel, system)
-        properties: dict[str, Attribute] = {"forms": forms}
-        if kernel.in_place is not None:
-            properties["in_place"] = kernel.in_place
-        failures = [failure for op in failing_ops(kernel) if (failure := op.failure()) is not None]
-        if failures:
-            properties["failures"] = failures_attr(failures)
-        launch = LaunchOp.create(
-            operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
-        )
-        launch.location = kernel.location
-        return launch
+    def shared(self, form: Form) -> Form:
+        return Form(self.sharing.shared(form.rows), form.when)
 
-    def forms(self, kernel: KernelOp, system: System) -> ArrayAttr[DictionaryAttr]:
-        forms: list[DictionaryAttr] = []
-        for form in kernel_forms(kernel, self.inputs, self.general):
+    def built(self, forms: Sequence[Form], kernel: KernelOp, system: System) -> ArrayAttr[DictionaryAttr]:
+        """The forms as launches have them."""
+        made: list[DictionaryAttr] = []
+        for form in forms:
             bindings = {f"p{i}": _dim_attr(system.define_fresh(e)) for i, e in enumerate(form.rows.bindings)}
-            forms.append(
+            made.append(
                 DictionaryAttr(
                     {
                         "kernel": SymbolRefAttr(self.kernel(form.rows, kernel)),
@@ -286,7 +295,7 @@ class _Lowering:
                     }
                 )
             )
-        return ArrayAttr(forms)
+        return ArrayAttr(made)
 
     def kernel(self, rows: KernelRows, source: KernelOp) -> str:
         """The name of the module's kernel that computes this."""
@@ -297,6 +306,21 @@ class _Lowering:
             built.location = source.location
             self.module.body.block.add_op(built)
         return known
+
+
+def _launch(kernel: KernelOp, forms: ArrayAttr[DictionaryAttr]) -> LaunchOp:
+    """What stands in place of a kernel."""
+    properties: dict[str, Attribute] = {"forms": forms}
+    if kernel.in_place is not None:
+        properties["in_place"] = kernel.in_place
+    failures = [failure for op in failing_ops(kernel) if (failure := op.failure()) is not None]
+    if failures:
+        properties["failures"] = failures_attr(failures)
+    launch = LaunchOp.create(
+        operands=kernel.operands, result_types=[r.type for r in kernel.results], properties=properties
+    )
+    launch.location = kernel.location
+    return launch
 
 
 def _what(kernel: KernelOp) -> str:
@@ -323,7 +347,5 @@ class CoordinatesPass(ModulePass):
     name = "dlcb-coordinates"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lowering = _Lowering(op)
-        for func in functions(op):
-            lowering.run(func)
+        _Lowering(op).run()
         mark_stage(op, "coordinates")

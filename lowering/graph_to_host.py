@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.base import GraphOp
 from dlcb.dialects.graph.derived import derived_weights
+from dlcb.dialects.graph.roots import is_view, root
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, TensorType, type_of
 from dlcb.dialects.host.attributes import ArgumentAttr, InputAttr, IntegerArgumentAttr, WeightAttr
@@ -30,7 +31,7 @@ from dlcb.errors import UnsupportedError
 from dlcb.lowering.coord_to_cuda import FORM
 from dlcb.lowering.host.choice import Choice
 from dlcb.lowering.host.facts import Facts
-from dlcb.lowering.host.memory import WRITES_OUT, Memory, is_view, root
+from dlcb.lowering.host.memory import WRITES_OUT, Memory
 from dlcb.passes.functions import functions, system_of
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage

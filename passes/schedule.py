@@ -2,7 +2,8 @@
 
 * no row: a thread computes `vector` neighbouring elements; widths from the widest down to 1, with 32-bit coordinates,
   then with 64 bits (1 only, where there are several axes). Single elements are several a thread where there are many.
-  What the sizes of all launches rule out is left out.
+  What the sizes of all launches rule out is left out, single elements too where only a weight that lies at an odd
+  address would need them; a plain variant serves such a call.
 * no row, and memory that lies along another axis than the innermost one: before these, tiles that are turned in shared
   memory.
 * a row that lies along memory: a warp a row for short rows, a block a row for longer ones, the row staying in
@@ -61,9 +62,11 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     vectors = widths(vector_facts(kernel), uses)
     one_axis = len(kernel.outer.dims) <= 1
     single = 1 if one_axis or not _is_large(kernel, uses) else _items_apart(kernel)
-    short = [ScheduleAttr.of("none", FLAT_THREADS, v, v if v > 1 else single, "none", 32) for v in vectors]
-    long = [ScheduleAttr.of("none", FLAT_THREADS, v, v, "none", 64) for v in (vectors if one_axis else [1])]
-    return tiles + (short + long if needs_wide(kernel, uses) else short)
+    short = [(v, v if v > 1 else single, 32) for v in vectors]
+    long = [(v, v, 64) for v in vectors if one_axis] if needs_wide(kernel, uses) else []
+    serves_all = (1, 1, 64 if needs_wide(kernel, uses) else 32)
+    found = [*short, *long, serves_all] if vectors[-1] > 1 or serves_all[2] == 64 else short
+    return tiles + [ScheduleAttr.of("none", FLAT_THREADS, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
 
 
 def _is_large(kernel: KernelOp, uses: Sequence[Use]) -> bool:

@@ -41,8 +41,8 @@ def tile_schedules(kernel: KernelOp, uses: Sequence[Use]) -> tuple[list[Schedule
     across, along = facts_of(kernel, found)
     first, second = axes_of(kernel, found)
     sides = tile_sides(longest(first, launches), longest(second, launches), found.bytes)
-    pairs = vector_pairs(across, along, launches)
     wide = needs_wide(kernel, uses)
+    pairs = vector_pairs(across, along, launches, wide)
     tiles = [_schedule(found, sides, pair, 32) for pair in pairs]
     if wide:
         tiles.append(_schedule(found, (min(sides[0], WIDE_SIDE), min(sides[1], WIDE_SIDE)), (1, 1), 64))
@@ -103,10 +103,16 @@ def _side(length: int | None) -> int:
     return next(side for side in SIDES if side >= min(SIDE if length is None else length, SIDE))
 
 
-def vector_pairs(across: VectorFacts, along: VectorFacts, uses: Sequence[Use]) -> list[tuple[int, int]]:
+def vector_pairs(across: VectorFacts, along: VectorFacts, uses: Sequence[Use], wide: bool) -> list[tuple[int, int]]:
     """Widths along the innermost axis, and of what crosses: both the widest, either, none. Where sizes are known, only
-    addresses may forbid vectors."""
-    widest = widths(across, uses)[0], widths(along, uses)[0]
+    addresses may forbid vectors. `wide`: another variant serves what needs single elements by accident."""
+    first, second = widths(across, uses), widths(along, uses)
+    widest, singles = (first[0], second[0]), (first[-1] == 1, second[-1] == 1)
     known = all(use.value(dim) is not None for use in uses for dim in (*across.divisible, *along.divisible))
-    pairs = [widest, (1, 1)] if known else [widest, (widest[0], 1), (1, widest[1]), (1, 1)]
+    pairs = [widest]
+    if not known:
+        pairs += [(widest[0], 1)] if singles[1] else []
+        pairs += [(1, widest[1])] if singles[0] else []
+    if any(singles) or not wide:
+        pairs.append((1, 1))
     return list(dict.fromkeys(pairs))

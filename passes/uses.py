@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import INDEX_LIMIT
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops
+from dlcb.dialects.graph.roots import is_input, root
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
 from dlcb.dialects.shape.expr import Expr, const, mul, sym
@@ -24,11 +25,13 @@ from dlcb.passes.sizes import DefinedSizes
 @dataclass(frozen=True)
 class Use:
     """One launch of a kernel: what its parameters are bound to, and the elements of its largest buffer; None where only
-    a call tells. `followed`: another form takes what no variant of this one does."""
+    a call tells. `followed`: another form takes what no variant of this one does. `given`: the buffers in memory that
+    the caller passes, which may start anywhere; None: all may."""
 
     bound: Mapping[str, Expr]
     elements: int | None
     followed: bool = False
+    given: frozenset[int] | None = None
 
     def value(self, dim: Dim) -> int | None:
         if isinstance(dim, int):
@@ -45,6 +48,9 @@ class Use:
         expr = const(dim) if isinstance(dim, int) else self.bound.get(dim)
         return of == 1 or (expr is not None and all(coefficient % of == 0 for coefficient, _ in expr.terms))
 
+    def may_start_anywhere(self, buffers: Iterable[int]) -> bool:
+        return any(self.given is None or buffer in self.given for buffer in buffers)
+
 
 UNKNOWN = Use({}, 0)
 """Stands for the launches of a kernel that no function here launches."""
@@ -58,13 +64,16 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
         for launch in func.body.block.ops:
             if isinstance(launch, LaunchOp):
                 elements = _largest([*launch.operands, *launch.results])
+                given = frozenset(i for i, value in enumerate(launch.operands) if is_input(root(value)))
                 *_, last = launch.forms.data
                 for form in launch.forms.data:
                     kernel, bindings = form.data["kernel"], form.data["bindings"]
                     assert isinstance(kernel, SymbolRefAttr)
                     assert isinstance(bindings, DictionaryAttr)
                     bound = {k: sizes.dim(dim_of_attr(v)) for k, v in bindings.data.items()}
-                    found.setdefault(kernel.root_reference.data, []).append(Use(bound, elements, form is not last))
+                    found.setdefault(kernel.root_reference.data, []).append(
+                        Use(bound, elements, form is not last, given)
+                    )
     return found
 
 
@@ -80,13 +89,15 @@ def _largest(values: Iterable[SSAValue]) -> int | None:
 
 
 def widths(facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
-    """Vector widths worth having, widest first: those that the sizes of a launch may allow, and 1."""
+    """Vector widths worth having, widest first: those that the sizes of a launch may allow, and 1 where memory that the
+    caller passes may forbid others. (A weight hardly ever does.)"""
     powers = [facts.widest >> i for i in range(facts.widest.bit_length())]
-    wanted = {1}
+    wanted: set[int] = set()
     for use in uses or [UNKNOWN]:
         proved = next(v for v in powers if all(use.is_multiple(d, v) for d in facts.divisible))
         literal = all(use.value(d) is not None for d in facts.divisible)
         wanted.update((proved,) if literal else powers[: powers.index(proved) + 1])
+        wanted.update((1,) if use.may_start_anywhere(facts.aligned) else ())
     return sorted(wanted, reverse=True)
 
 

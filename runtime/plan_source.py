@@ -78,7 +78,7 @@ class PlanSource:
         self._add("steps = []", "add = steps.append")
         for number, row in enumerate(program.code):
             self._row(number, row)
-        self.kinds = [root.kind for root in self._roots]
+        self.kinds: list[RootKind] = [root.kind for root in self._roots]
         self._add(f"return CallPlan({_tuple([root.text for root in self._roots])}, tuple(steps), {self._results})")
         self.text = "\n".join([*self._lines, ""])
 
@@ -251,7 +251,7 @@ class PlanSource:
 
     def _bytes(self, kind: RootKind, count: str) -> int:
         """A root that is a row of bytes."""
-        fields = [self._given(kind), self._given(torch.uint8), f"({count}, )", "(1, )", "-1", "False"]
+        fields = [self._given(kind), self._given(torch.uint8), f"({count},)", "(1,)", "-1", "False"]
         return self._new_root(kind, fields, count)
 
     def _whole(self, slot: int, root: int, dtype: torch.dtype, sizes: list[str], strides: list[str]) -> None:

@@ -40,10 +40,11 @@ def compile_program(program: Program, separate_buffers: bool = False) -> PlanFun
     """
     source = PlanSource(program, separate_buffers)
     refusals = _Refusals(program, source.kinds)
+    make: Callable[[type[Any], tuple[Any, ...]], Any] = tuple.__new__
     namespace: dict[str, Any] = {
         "__builtins__": {},
         **source.given,
-        "make": tuple.__new__,
+        "make": make,
         "tuple": tuple,
         "min": min,
         "max": max,

@@ -29,6 +29,40 @@ dlcb.graph.func @equal(%x: tensor<[n], f32> input "x", %y: tensor<[m], f32> inpu
 
 // -----
 
+// Kernels that differ in literal sizes alone are one, with these as parameters.
+// CHECK: dlcb.graph.launch(%a, %b) {{.*}}kernel = @k0_add,{{.*}}bindings = {p0 = "n", p1 = #builtin.int<64>}}, {kernel = @k1_add,{{.*}}p3 = #builtin.int<64>}}]}
+// CHECK: dlcb.graph.launch(%c, %d) {{.*}}kernel = @k0_add,{{.*}}bindings = {p0 = "n", p1 = #builtin.int<128>}}, {kernel = @k1_add,{{.*}}p3 = #builtin.int<128>}}]}
+// CHECK: dlcb.coord.kernel @k0_add params [p0, p1] outer [p0, p1]
+dlcb.graph.func @columns(%a: tensor<[n, 64], f32> input "a", %b: tensor<[64], f32> weight "b", %c: tensor<[n, 128], f32> input "c", %d: tensor<[128], f32> weight "d") {
+  %e = dlcb.graph.add %a, %b : (tensor<[n, 64], f32>, tensor<[64], f32>) -> tensor<[n, 64], f32>
+  %f = dlcb.graph.add %c, %d : (tensor<[n, 128], f32>, tensor<[128], f32>) -> tensor<[n, 128], f32>
+  dlcb.graph.return %e, %f : !dlcb.graph.tensor<[n, 64], f32>, !dlcb.graph.tensor<[n, 128], f32>
+}
+
+// -----
+
+// The length of a row stays literal: registers are counted by it.
+// CHECK: dlcb.coord.kernel @k0_sum params [p0] outer [p0] row [64]
+// CHECK: dlcb.coord.kernel @k2_sum params [p0] outer [p0] row [128]
+dlcb.graph.func @rows(%a: tensor<[n, 64], f32> input "a", %c: tensor<[n, 128], f32> input "c") {
+  %e = dlcb.graph.sum %a {axes = [#builtin.int<1>]} : (tensor<[n, 64], f32>) -> tensor<[n], f32>
+  %f = dlcb.graph.sum %c {axes = [#builtin.int<1>]} : (tensor<[n, 128], f32>) -> tensor<[n], f32>
+  dlcb.graph.return %e, %f : !dlcb.graph.tensor<[n], f32>, !dlcb.graph.tensor<[n], f32>
+}
+
+// -----
+
+// A size that one kernel has as a literal and another one as a name is a parameter of both.
+// CHECK: dlcb.graph.launch(%a, %b) {{.*}}kernel = @[[P:k0_add]],{{.*}}bindings = {p0 = "n", p1 = #builtin.int<8>}
+// CHECK: dlcb.graph.launch(%c, %d) {{.*}}kernel = @[[P]],{{.*}}bindings = {p0 = "n", p1 = "m"}
+dlcb.graph.func @named(%a: tensor<[n, 1], f32> input "a", %b: tensor<[1, 8], f32> weight "b", %c: tensor<[n, 1], f32> input "c", %d: tensor<[1, m], f32> input "d") {
+  %e = dlcb.graph.add %a, %b : (tensor<[n, 1], f32>, tensor<[1, 8], f32>) -> tensor<[n, 8], f32>
+  %f = dlcb.graph.add %c, %d : (tensor<[n, 1], f32>, tensor<[1, m], f32>) -> tensor<[n, m], f32>
+  dlcb.graph.return %e, %f : !dlcb.graph.tensor<[n, 8], f32>, !dlcb.graph.tensor<[n, m], f32>
+}
+
+// -----
+
 // A padded element is read where it is in range, else it is the fill value.
 // CHECK: dlcb.coord.kernel @k0_pad
 // CHECK: %[[AT:.*]] = dlcb.coord.index "add"

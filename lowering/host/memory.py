@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.roots import is_view, root
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.dialects.graph.types import StridedLayout, TensorType, type_of
 from dlcb.dialects.graph.view import product
@@ -23,23 +24,6 @@ WRITES_OUT = frozenset({"matmul"})
 
 Array = tuple[tuple[Expr, Expr], Attribute]
 """Sizes and element type of an array of parts and rows."""
-
-
-def is_view(op: Operation) -> bool:
-    return isinstance(op, GraphOp) and op.FAMILY == "view" and isinstance(type_of(op.results[0]).layout, StridedLayout)
-
-
-def root(value: SSAValue) -> SSAValue:
-    """The value whose memory this one lies in."""
-    while isinstance(value, OpResult):
-        op = value.op
-        if is_view(op):
-            value = op.operands[0]
-        elif isinstance(op, LaunchOp) and value.index in op.written_over:
-            value = op.operands[op.written_over[value.index]]
-        else:
-            break
-    return value
 
 
 def allocates(value: SSAValue) -> bool:
