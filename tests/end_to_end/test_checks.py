@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from dlcb.errors import UserError
 from dlcb.runtime.call import Step
 from dlcb.runtime.plan import Launch
-from dlcb.tests.end_to_end.agreement import observed, plan_of, rand
+from dlcb.tests.end_to_end.agreement import compiled, observed, plan_of, rand
 from dlcb.tests.programs.unit import Unit
 
 HERE = r"test_checks\.py:\d+"
@@ -154,3 +154,28 @@ def test_an_address_that_is_not_aligned_gets_a_variant_that_needs_no_alignment()
     assert aligned.data_ptr() % 16 == 0
     assert kernel(aligned).endswith("_v4")
     assert kernel(memory[1:].view(8, 8)).endswith("_v1")
+
+
+def test_a_weight_that_is_not_aligned_gets_a_plain_variant() -> None:
+    class Biased(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.matrix, self.bias = nn.Parameter(rand(5, 8)), nn.Parameter(rand(8))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(x @ self.matrix + self.bias)
+
+    network = Biased().eval()
+    model = compiled(network, (rand(3, 5),))
+    steps: list[Step | None] = []
+
+    def kernel(x: Tensor) -> str:
+        steps.clear()
+        with observed(model, steps.append), torch.no_grad():
+            torch.testing.assert_close(model(x), network(x))
+        (launch,) = [step for step in steps if isinstance(step, Launch)]
+        return launch.kernel
+
+    assert kernel(rand(7, 5)).endswith("_v4")
+    network.bias.data = rand(9)[1:]
+    assert re.search(r"_v1(_i64)?$", kernel(rand(7, 5)))
