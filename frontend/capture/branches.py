@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from math import lcm
+from typing import Any
 
-from dlcb.dialects.shape.expr import Expr, logical_and, logical_not, post_order
+from dlcb.dialects.shape.expr import Expr, evaluate, logical_and, logical_not, post_order
 from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.errors import InternalError
 from dlcb.frontend.capture.merge import Merge, NoMerge, merge
@@ -56,7 +57,11 @@ def generalized(session: Session, plan: Plan, general: General, among: Iterable[
     """The run with as many of these questions settled as can be, and of those that only other ways ask."""
     others = answers_of(general.run).keys() - set(among)
     found = _Search(session, plan, general).run(set(others))
-    return found if found.settled == general.settled or _is_right(session, plan, found, general) else general
+    still_open = {_sides(check, found.run) for check in unsettled(found)}
+    settled = [check for check in found.run.checks if check.comparison in found.settled - general.settled]
+    if all(_sides(check, found.run) in still_open for check in settled):
+        return general
+    return found if _is_right(session, plan, found, general) else general
 
 
 def attempt(session: Session, plan: Plan, steering: Steering = FREE) -> Run | None:
@@ -66,6 +71,14 @@ def attempt(session: Session, plan: Plan, steering: Steering = FREE) -> Run | No
         raise
     except Exception:
         return None
+
+
+def _sides(check: Check, run: Run) -> tuple[Any, ...]:
+    """What a check compares, in the trace: layers ask the same of sizes that are equal."""
+    if check.comparison is None:
+        return check.lhs, check.rhs
+    kind, left, right = check.comparison
+    return kind, evaluate(left, run.traced), evaluate(right, run.traced)
 
 
 class _Renamed(NoMerge):
@@ -83,18 +96,19 @@ class _Search:
         self._runs: dict[tuple[bool, frozenset[tuple[Comparison, bool]]], Run | None] = {}
         """What was tried with the general run as it is."""
 
-    def run(self, tried: set[Comparison]) -> General:
+    def run(self, tried: set[Comparison | None]) -> General:
         while (check := self._next(tried)) is not None:
             question = check.comparison
             assert question is not None
             found = self._settled(self._general, check) or self._settled_otherwise(self._general, check)
             if found is None:
-                tried.add(question)
+                sides = _sides(check, self._general.run)
+                tried |= {c.comparison for c in unsettled(self._general) if _sides(c, self._general.run) == sides}
             else:
                 self._general, self._runs = found, {}
         return self._general
 
-    def _next(self, tried: set[Comparison]) -> Check | None:
+    def _next(self, tried: set[Comparison | None]) -> Check | None:
         return next((check for check in unsettled(self._general) if check.comparison not in (None, *tried)), None)
 
     def _settled(self, general: General, check: Check) -> General | None:

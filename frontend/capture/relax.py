@@ -11,7 +11,7 @@ of both ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -45,12 +45,22 @@ class Relaxed:
     """Leads to this run at any sizes."""
 
 
-def relaxed(session: Session, plan: Plan, run: Run) -> Relaxed:
-    """The run without the checks that don't matter, or another that needs fewer."""
-    general = _without(General(run), _irrelevant(session, plan, run))
-    excepted = _with_exceptions(session, plan, general)
-    general = _without(general, [check for check in unsettled(general) if excepted.get(check) is None])
-    open_questions = [c.comparison for c in unsettled(general) if c.comparison is not None and excepted[c] is c]
+def relaxed(session: Session, plan: Plan, run: Run, needed: Sequence[Check] = ()) -> Relaxed:
+    """The run without the checks that don't matter, or another that needs fewer. `needed`: checks that must go; where
+    they stay, others are not looked at."""
+    if needed:
+        tried = _relaxed(session, plan, run, frozenset(needed))
+        if len(needed) == len(run.checks) or not frozenset(tried.checks).isdisjoint(needed):
+            return tried
+    return _relaxed(session, plan, run, frozenset(run.checks))
+
+
+def _relaxed(session: Session, plan: Plan, run: Run, among: frozenset[Check]) -> Relaxed:
+    """Of these checks those that matter, and all others."""
+    general = _without(General(run), _irrelevant(session, plan, run, among))
+    excepted = _with_exceptions(session, plan, general, among)
+    general = _without(general, [check for check, rest in excepted.items() if rest is None])
+    open_questions = [c.comparison for c, rest in excepted.items() if c.comparison is not None and rest is c]
     if open_questions:
         general = generalized(session, plan, general, open_questions)
     checks = [excepted.get(check) or check for check in unsettled(general)]
@@ -78,9 +88,10 @@ def _by_line(checks: Iterable[Check]) -> Iterable[list[Check]]:
     return groups.values()
 
 
-def _irrelevant(session: Session, plan: Plan, run: Run) -> list[Check]:
-    """Checks whose answers change nothing, line by line and all together."""
-    groups = [group for group in _by_line(run.checks) if _same_by_other_answers(session, plan, run, group)]
+def _irrelevant(session: Session, plan: Plan, run: Run, among: frozenset[Check]) -> list[Check]:
+    """Checks whose answers change nothing, line by line and all together, on the lines of these."""
+    lines = [group for group in _by_line(run.checks) if not among.isdisjoint(group)]
+    groups = [group for group in lines if _same_by_other_answers(session, plan, run, group)]
     found = [check for group in groups for check in group]
     if len(groups) > 1:
         other = attempt(
@@ -143,9 +154,11 @@ def _question(check: Check) -> str:
     return f"{check.text}: {_RESULT.sub('%', asked)}"
 
 
-def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Check, Check | None]:
-    """Each check with the values that pass although it fails there; None where that is all of them. Sizes pass alone
-    and all together."""
+def _with_exceptions(
+    session: Session, plan: Plan, general: General, among: frozenset[Check]
+) -> dict[Check, Check | None]:
+    """Each of these checks with the values that pass although it fails there; None where that is all of them. Sizes
+    pass alone and all together."""
     answers = Steering(answers_of(general.run))
     known = _questions(general.run)
     excepted: dict[int, int] = {}
@@ -167,7 +180,8 @@ def _with_exceptions(session: Session, plan: Plan, general: General) -> dict[Che
         excepted[size] = value
         return True
 
-    found = {check: _with_exception(check, plan, general.run, same) for check in unsettled(general)}
+    asked = [check for check in unsettled(general) if check in among]
+    found = {check: _with_exception(check, plan, general.run, same) for check in asked}
     return dict(zip(found, found, strict=True)) if len(excepted) > 1 and differs(excepted) else found
 
 

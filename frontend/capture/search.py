@@ -450,7 +450,7 @@ class _Search:
             return _Found(plan, run)
         needed = [check for check in broken if check.comparison is None or check.text in self._needed]
         if not needed:
-            general = relaxed(self._session, plan, run)
+            general = relaxed(self._session, plan, run, broken)
             needed = self._still_broken(general, plan.pinned, broken)
             if not needed:
                 return _Found(plan, general.run, general)
