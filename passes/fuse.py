@@ -5,7 +5,8 @@
 
 Every tensor op ends in a kernel; library routines and views that lie in memory stay. Ops share a kernel where that is
 legal (`fusion/legality.py`), for each value that stays inside is a write and a read saved; what would be computed more
-than once an element shares only if it is cheap. A library routine is never fused. An op that writes into an argument
+than once an element shares only if it is cheap. At the end a kernel whose values one other kernel reads, wherever that
+is, is computed there. A library routine is never fused. An op that writes into an argument
 ends its kernel.
 """
 
@@ -23,7 +24,14 @@ from dlcb.dialects.graph.structure import FuncOp, KernelOp, YieldOp
 from dlcb.dialects.graph.types import StridedLayout, type_of
 from dlcb.passes.functions import functions, system_of
 from dlcb.passes.fusion.groups import Group, Partition
-from dlcb.passes.fusion.legality import shared_space, space_of, why_not_absorb, why_not_join, why_not_merge
+from dlcb.passes.fusion.legality import (
+    shared_space,
+    space_of,
+    why_not_absorb,
+    why_not_dissolve,
+    why_not_join,
+    why_not_merge,
+)
 from dlcb.passes.fusion.space import merged_space
 from dlcb.passes.fusion.updates import plan_updates
 from dlcb.passes.sizes import DefinedSizes
@@ -75,6 +83,10 @@ class _Cutter:
             if op in self.in_place:
                 for unit in self.reading_units(op):
                     self.partition.must_precede(unit, self.partition.unit_of[op])
+        for group in sorted(self.partition.groups.values(), key=lambda g: g.id):
+            home = self.only_reader(group)
+            if home is not None and why_not_dissolve(group, home, self.partition, self.sizes) is None:
+                self.partition.merge(home, group)
         self.rebuild()
 
     def place(self, op: GraphOp) -> None:
@@ -112,6 +124,15 @@ class _Cutter:
                 if op.operands[0] not in g.results() and not any(r is g or self.partition.waits(r, g) for r in readers)
             }
         return sorted((g for g in units if g.space is not None), key=lambda g: -g.id)
+
+    def only_reader(self, group: Group) -> Group | None:
+        """The one other kernel that reads what the group makes; None where none or several units do, or it is a result
+        of the function."""
+        inside = set(group.ops)
+        users = {user for value in group.results() for user in self.partition.users(value)} - inside
+        units = {id(unit): unit for unit in map(self.partition.unit_of.get, users)}
+        (home,) = units.values() if len(units) == 1 else (None,)
+        return home
 
     def draw_in(self, other: Group, home: Group) -> None:
         """Merge a second kernel that an op of `home` reads into it."""

@@ -60,14 +60,25 @@ def wants_channels_last(op: GraphOp) -> bool:
 
 
 def channels_last_values(func: FuncOp) -> set[SSAValue]:
-    """The values that lie channels-last: convolution results, and what is computed of them elementwise."""
+    """The values that lie channels-last: results of such convolutions, what is computed of them elementwise, and what
+    such a convolution reads, or one of these, if it is computed elementwise."""
     found: set[SSAValue] = set()
-    for op in block_ops(func):
-        result = op.results[0]
-        follows = op.FAMILY in KEEPS_ORDER and any(v in found and type_of(v).rank == 4 for v in op.operands)
-        if wants_channels_last(op) or (follows and type_of(result).rank == 4):
-            found.add(result)
+    ops, known = block_ops(func), -1
+    while known < len(found):
+        known = len(found)
+        for op in ops:
+            follows = op.FAMILY in KEEPS_ORDER and any(v in found for v in op.operands)
+            if wants_channels_last(op) or (follows and type_of(op.results[0]).rank == 4):
+                found.add(op.results[0])
+        for op in reversed(ops):
+            if wants_channels_last(op) or (op.FAMILY == "elementwise" and op.results[0] in found):
+                found.update(v for v in op.operands if _is_elementwise(v) and type_of(v).rank == 4)
     return found
+
+
+def _is_elementwise(value: SSAValue) -> bool:
+    maker = value.owner
+    return isinstance(maker, GraphOp) and maker.FAMILY == "elementwise"
 
 
 def orders_liked(func: FuncOp, asked: Mapping[SSAValue, Layout]) -> dict[SSAValue, DenseLayout]:
@@ -191,9 +202,11 @@ class _Layouts:
     def prepare_convolution(self, op: GraphOp) -> None:
         """Its 4-d operands must lie channels-last; a weight is laid so in `@weights`."""
         for i, operand in enumerate(op.operands):
-            if type_of(operand).rank == 4 and type_of(operand).layout != CHANNELS_LAST:
-                lay = lay_weight if is_weight(operand) else self.insert_copy
-                op.operands[i] = lay(operand, op, CHANNELS_LAST)
+            layout = type_of(operand).layout
+            if type_of(operand).rank != 4 or layout is None or self.lies(operand, layout, CHANNELS_LAST):
+                continue
+            lay = lay_weight if is_weight(operand) else self.insert_copy
+            op.operands[i] = lay(operand, op, CHANNELS_LAST)
 
     def insert_copy(self, value: SSAValue, before: GraphOp, layout: Layout) -> SSAValue:
         t = type_of(value)

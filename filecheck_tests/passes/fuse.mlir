@@ -73,3 +73,37 @@ dlcb.graph.func @windows(%x: tensor<[n, 8], f32> input "x") {
   %q = dlcb.graph.max_pool %c {kernel = [#builtin.int<3>], stride = [#builtin.int<1>], padding = [#builtin.int<1>], dilation = [#builtin.int<1>]} : (tensor<[n, 8], f32>) -> tensor<[n, 8], f32>
   dlcb.graph.return %p, %q : !dlcb.graph.tensor<[n, 8], f32>, !dlcb.graph.tensor<[n, 8], f32>
 }
+
+// -----
+
+// A bias that is added for one other kernel only is added there, although that walks other dims and reads the sum twice.
+// CHECK: dlcb.graph.func @bias_before_norm
+// CHECK: dlcb.graph.kernel(%{{.*}} = %x : {{.*}} = %b : 
+// CHECK: dlcb.graph.add
+// CHECK: dlcb.graph.mean
+// CHECK: dlcb.graph.sub
+// CHECK-NOT: dlcb.graph.kernel
+// CHECK: dlcb.graph.return
+dlcb.graph.func @bias_before_norm(%x: tensor<[n, 8, h, w], f32> input "x", %b: tensor<[8, 1, 1], f32> weight "b") {
+  %a = dlcb.graph.add %x, %b : (tensor<[n, 8, h, w], f32>, tensor<[8, 1, 1], f32>) -> tensor<[n, 8, h, w], f32>
+  %p = dlcb.graph.permute %a {order = [#builtin.int<0>, #builtin.int<2>, #builtin.int<3>, #builtin.int<1>]} : (tensor<[n, 8, h, w], f32>) -> tensor<[n, h, w, 8], f32>
+  %m = dlcb.graph.mean %p {axes = [#builtin.int<3>], keep} : (tensor<[n, h, w, 8], f32>) -> tensor<[n, h, w, 1], f32>
+  %r = dlcb.graph.sub %p, %m : (tensor<[n, h, w, 8], f32>, tensor<[n, h, w, 1], f32>) -> tensor<[n, h, w, 8], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, h, w, 8], f32>
+}
+
+// -----
+
+// What is not cheap is not computed twice.
+// CHECK: dlcb.graph.func @sigmoid_before_norm
+// CHECK: dlcb.graph.kernel
+// CHECK: dlcb.graph.sigmoid
+// CHECK: dlcb.graph.kernel
+// CHECK: dlcb.graph.mean
+dlcb.graph.func @sigmoid_before_norm(%x: tensor<[n, 8, h, w], f32> input "x") {
+  %a = dlcb.graph.sigmoid %x : (tensor<[n, 8, h, w], f32>) -> tensor<[n, 8, h, w], f32>
+  %p = dlcb.graph.permute %a {order = [#builtin.int<0>, #builtin.int<2>, #builtin.int<3>, #builtin.int<1>]} : (tensor<[n, 8, h, w], f32>) -> tensor<[n, h, w, 8], f32>
+  %m = dlcb.graph.mean %p {axes = [#builtin.int<3>], keep} : (tensor<[n, h, w, 8], f32>) -> tensor<[n, h, w, 1], f32>
+  %r = dlcb.graph.sub %p, %m : (tensor<[n, h, w, 8], f32>, tensor<[n, h, w, 1], f32>) -> tensor<[n, h, w, 8], f32>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, h, w, 8], f32>
+}

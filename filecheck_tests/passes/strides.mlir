@@ -139,3 +139,24 @@ dlcb.graph.func @main(%x: tensor<[n, 8, h, w], f16> input "x", %k: tensor<[4, 8,
   %r = dlcb.graph.convolution %q, %j {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 4, h, w], f16>, tensor<[4, 4, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
   dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4, h, w], f16>
 }
+
+// -----
+
+// What a convolution reads lies channels-last if it is computed elementwise, and what that is computed of; a view that
+// lies so already is read as it is.
+// CHECK: dlcb.graph.func @feeds_convolutions
+// CHECK: %[[V:.*]] = dlcb.graph.permute %e {{.*}} strided<[{{.*}}, 1, {{.*}}, 8]>>
+// CHECK-NEXT: %c = dlcb.graph.convolution %[[V]],
+// CHECK: %s = dlcb.graph.add %v, %y {{.*}} dense<[0, 2, 3, 1]>>
+// CHECK: %t = dlcb.graph.add %s, %z {{.*}} dense<[0, 2, 3, 1]>>
+// CHECK-NEXT: %d = dlcb.graph.convolution %t,
+dlcb.graph.func @feeds_convolutions(%x: tensor<[n, h, w, 8], f16> input "x", %y: tensor<[n, 8, h, w], f16> input "y", %z: tensor<[n, 8, h, w], f16> input "z", %k: tensor<[8, 8, 1, 1], f16> weight "k") {
+  %e = dlcb.graph.exp %x : (tensor<[n, h, w, 8], f16>) -> tensor<[n, h, w, 8], f16>
+  %v = dlcb.graph.permute %e {order = [#builtin.int<0>, #builtin.int<3>, #builtin.int<1>, #builtin.int<2>]} : (tensor<[n, h, w, 8], f16>) -> tensor<[n, 8, h, w], f16>
+  %c = dlcb.graph.convolution %v, %k {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 8, h, w], f16>, tensor<[8, 8, 1, 1], f16>) -> tensor<[n, 8, h, w], f16>
+  %s = dlcb.graph.add %v, %y : (tensor<[n, 8, h, w], f16>, tensor<[n, 8, h, w], f16>) -> tensor<[n, 8, h, w], f16>
+  %t = dlcb.graph.add %s, %z : (tensor<[n, 8, h, w], f16>, tensor<[n, 8, h, w], f16>) -> tensor<[n, 8, h, w], f16>
+  %d = dlcb.graph.convolution %t, %k {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 8, h, w], f16>, tensor<[8, 8, 1, 1], f16>) -> tensor<[n, 8, h, w], f16>
+  %r = dlcb.graph.add %c, %d : (tensor<[n, 8, h, w], f16>, tensor<[n, 8, h, w], f16>) -> tensor<[n, 8, h, w], f16>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, 8, h, w], f16>
+}

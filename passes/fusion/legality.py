@@ -108,6 +108,26 @@ def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes
     return None
 
 
+def why_not_dissolve(group: Group, home: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
+    """May a group that only `home` reads be computed for each element that is read, wherever that is?"""
+    if home.space is None or group.space is None:
+        return Refusal.SPACE
+    if group.in_place or home.in_place:
+        return Refusal.IN_PLACE
+    if group.space.axes:
+        return Refusal.REDUCED
+    if len(group.ops) + len(home.ops) > MAX_OPS or not partition.have_room([group, home], 0, MAX_BUFFERS):
+        return Refusal.TOO_LARGE
+    made = set(group.results())
+    readers = [op for op in home.ops if any(not partition.roots(o).isdisjoint(made) for o in op.operands)]
+    if any(op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(made) for op in readers):
+        return Refusal.DATA
+    dear = sum(map(op_cost, group.ops)) > CHEAP
+    if dear and (home.space.axes or len(readers) > 1 or repeats(readers[0], group, partition, sizes)):
+        return Refusal.REPEATED
+    return None
+
+
 def why_not_merge(other: Group, home: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
     """May two kernels be one, where ops of `home` read values of `other`?"""
     a, b = other.space, home.space
