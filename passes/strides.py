@@ -28,6 +28,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, block_ops
 from dlcb.dialects.graph.convolution import Convolution
+from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, Layout, contiguous, dense, strided, tensor, type_of
@@ -136,7 +137,17 @@ class _Layouts:
             if wants_channels_last(op):
                 self.prepare_convolution(op)
             self.assign_result(op)
+        for op in reversed(block_ops(self.func)):
+            if is_view(op) and op.results[0] not in self.written:
+                self.leave_to_kernels(op)
         set_system(self.func, self.system)
+
+    def leave_to_kernels(self, view: GraphOp) -> None:
+        """A view in memory that kernels alone read needs none: a view that was to follow it had to be computed."""
+        (result,) = view.results
+        readers = [use.operation for use in result.uses]
+        if all(isinstance(op, GraphOp) and op.LIBRARY is None and not is_view(op) for op in readers):
+            set_type(result, tensor(type_of(result).dims, type_of(result).element))
 
     def assign_result(self, op: GraphOp) -> None:
         result = op.results[0]
