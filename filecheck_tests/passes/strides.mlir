@@ -168,10 +168,11 @@ dlcb.graph.func @feeds_convolutions(%x: tensor<[n, h, w, 8], f16> input "x", %y:
 // CHECK: dlcb.graph.permute %e {{.*}} -> tensor<[m, n, 4], f32>
 // CHECK-NEXT: dlcb.graph.reshape %{{.*}} -> tensor<[d, 4], f32, dense<[0, 1]>>
 // CHECK-NEXT: dlcb.graph.matmul
-dlcb.graph.func @idle(%x: tensor<[n, m, 4], f32> input "x", %w: tensor<[4, 2], f32> weight "w") {
+dlcb.graph.func @idle(%x: tensor<[n, m, 4], f32> input "x", %w: tensor<[4, 2], f32> weight "w", %y: tensor<[d, 2], f32> input "y") {
   %e = dlcb.graph.exp %x : (tensor<[n, m, 4], f32>) -> tensor<[n, m, 4], f32>
   %p = dlcb.graph.permute %e {order = [#builtin.int<1>, #builtin.int<0>, #builtin.int<2>]} : (tensor<[n, m, 4], f32>) -> tensor<[m, n, 4], f32>
   %a = dlcb.graph.reshape %p {shape = #dlcb.graph.dims<[d, 4]>} : (tensor<[m, n, 4], f32>) -> tensor<[d, 4], f32>
-  %r = dlcb.graph.matmul %a, %w : (tensor<[d, 4], f32>, tensor<[4, 2], f32>) -> tensor<[d, 2], f32>
+  %c = dlcb.graph.matmul %a, %w : (tensor<[d, 4], f32>, tensor<[4, 2], f32>) -> tensor<[d, 2], f32>
+  %r = dlcb.graph.add %c, %y : (tensor<[d, 2], f32>, tensor<[d, 2], f32>) -> tensor<[d, 2], f32>
   dlcb.graph.return %r : !dlcb.graph.tensor<[d, 2], f32>
 }
