@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.row import AlongRow
-from dlcb.dialects.graph.view import ExpandOp, product
+from dlcb.dialects.graph.view import ConcatOp, CopyOp, ExpandOp, FlipOp, PermuteOp, ReshapeOp, product
 from dlcb.dialects.graph.window import Window
 from dlcb.passes.fusion.groups import Group, Partition
 from dlcb.passes.fusion.space import Space, merged_space, reads_at
@@ -29,6 +29,7 @@ class Refusal(Enum):
     ELSEWHERE = "the value is read at other coordinates, and is needed by others too"
     REDUCED = "the value is read at other coordinates than those the kernel reduces over"
     REPEATED = "it would be computed several times an element, and is not cheap"
+    UNCHECKED = "indices in it are checked, and only a part would be computed"
     DATA = "where it is read depends on data"
     TOO_LARGE = "the kernel would have too many operands or ops"
     IN_PLACE = "the kernel writes into an argument"
@@ -101,6 +102,8 @@ def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes
         return Refusal.REDUCED
     if not partition.feeds_only(group, op):
         return Refusal.ELSEWHERE
+    if has_checks(group) and not reads_all(op, group, partition):
+        return Refusal.UNCHECKED
     if op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(group.results()):
         return Refusal.DATA
     if sum(map(op_cost, group.ops)) > CHEAP and repeats(op, group, partition, sizes):
@@ -122,6 +125,8 @@ def why_not_dissolve(group: Group, home: Group, partition: Partition, sizes: Siz
     readers = [op for op in home.ops if any(not partition.roots(o).isdisjoint(made) for o in op.operands)]
     if any(op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(made) for op in readers):
         return Refusal.DATA
+    if has_checks(group) and not all(reads_all(op, group, partition) for op in readers):
+        return Refusal.UNCHECKED
     dear = sum(map(op_cost, group.ops)) > CHEAP
     if dear and (home.space.axes or len(readers) > 1 or repeats(readers[0], group, partition, sizes)):
         return Refusal.REPEATED
@@ -152,6 +157,29 @@ def _reads_in_place(op: GraphOp, made: set[SSAValue], space: Space, partition: P
     place = space.places.get(op.results[0])
     reads = None if place is None else reads_at(op, place, sizes, partition.free_op)
     return reads is not None and all(value not in made or space.places.get(value) == at for value, at in reads)
+
+
+def has_checks(group: Group) -> bool:
+    """Does it look at the values of elements, such as whether an index is in range?"""
+    return any(op.failure() is not None for op in group.ops)
+
+
+def reads_all(op: GraphOp, group: Group, partition: Partition) -> bool:
+    """Does `op` surely read every element of what it reads of the group?"""
+    made = set(group.results())
+    read = [operand for operand in op.operands if partition.roots(operand) & made]
+    by_index = op.FAMILY == "index" and op.operands[0] not in read
+    whole = by_index or op.FAMILY in ("elementwise", "reduce", "scan") or isinstance(op, _ALL)
+    return whole and all(_is_whole(operand, partition) for operand in read)
+
+
+def _is_whole(value: SSAValue, partition: Partition) -> bool:
+    """Has the value all elements of what it is made of through free ops?"""
+    maker = partition.free_op(value)
+    return maker is None or (isinstance(maker, _ALL) and all(_is_whole(v, partition) for v in maker.operands))
+
+
+_ALL = (PermuteOp, ReshapeOp, ExpandOp, CopyOp, FlipOp, ConcatOp)
 
 
 def repeats(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> bool:

@@ -48,6 +48,26 @@ def program(x: Tensor, at: dict[str, Tensor]) -> tuple[Tensor, ...]:
     )
 
 
+def rows_of_a_part(x: Tensor, at: Tensor) -> Tensor:
+    return F.embedding(at, x)[:2] * 2
+
+
+def turned_part(x: Tensor, at: Tensor) -> Tensor:
+    part = F.embedding(at, x).permute(1, 0)[:, :2]
+    return part - part.mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize("part", [rows_of_a_part, turned_part])
+def test_an_index_whose_element_is_not_needed_is_looked_at(part: Callable[..., Tensor]) -> None:
+    model = compiled(part, (torch.randn(5, 4), torch.tensor([0, 1, 2, 3])))
+    x = torch.randn(6, 4)
+    right, wrong = torch.tensor([5, 1, 0]), torch.tensor([5, 1, 6])
+    torch.testing.assert_close(model(x, right), part(x, right))
+    for call in (part, model):
+        with pytest.raises(IndexError):
+            call(x, wrong)
+
+
 DIVISORS = ("floor_divide", "truncated", "remainder", "fmod")
 SPREAD = ("gather", "take_along_dim", "scatter", "masked")
 """Indices that are as wide as the data."""
