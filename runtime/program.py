@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from dlcb.errors import LAYOUT, InternalError, LayoutError, UserError
 from dlcb.magic import magic_constants
@@ -40,7 +40,7 @@ def compile_program(program: Program, separate_buffers: bool = False) -> PlanFun
     """
     source = PlanSource(program, separate_buffers)
     refusals = _Refusals(program, source.kinds)
-    make: Callable[[type[Any], tuple[Any, ...]], Any] = tuple.__new__
+    make: Any = cast("Any", tuple).__new__
     namespace: dict[str, Any] = {
         "__builtins__": {},
         **source.given,

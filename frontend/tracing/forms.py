@@ -157,6 +157,18 @@ def _layer_norm(
     return _made(x, x.shape) if is_known and rows and _has(weight, *rows) and _has(bias, *rows) else None
 
 
+def _group_norm(
+    x: Form, groups: int, weight: Form | None = None, bias: Form | None = None, eps: float = 1e-5, cudnn: bool = True
+) -> Result:
+    """On the CPU it lies as its operand does; fakes of torch 2.14 say otherwise."""
+    is_known = (_is_picture(x) if x.device.type == "cpu" else _is_usual(x)) and 0 not in x.shape
+    channels = x.shape[1]
+    is_right = type(groups) is int and groups > 0 and channels % groups == 0 and _are_alike(x, weight, bias)
+    return (
+        New(x._replace(offset=0)) if is_known and is_right and all(_has(f, channels) for f in (weight, bias)) else None
+    )
+
+
 def _softmax(x: Form, dim: int, dtype: None = None) -> Result:
     return _made(x, x.shape) if _is_usual(x) and dim in range(-len(x.shape), len(x.shape)) else None
 
@@ -276,6 +288,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("add", "sub", "mul", "div"), _arithmetic),
     "batch_norm": _batch_norm,
     "layer_norm": _layer_norm,
+    "group_norm": _group_norm,
     "softmax": _softmax,
     "linear": _linear,
     "conv2d": _convolution,

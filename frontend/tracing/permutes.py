@@ -72,6 +72,8 @@ PERMUTES: dict[str, Handler] = {
     "movedim": _permuting(_moved, ("source", "destination")),
     "permute": _permuting(_listed, ("dims",)),
     "adjoint": _permuting(_transposed, ()),
+    **dict.fromkeys(("numpy_T", "matrix_H"), _permuting(_reversed, ())),  # as Dynamo of torch 2.14 has `x.T`, `x.H`,
+    **dict.fromkeys(("mT", "mH"), _permuting(_transposed, ())),  # `x.mT` and `x.mH`
 }
 PERMUTE_GETTERS: dict[str, Handler] = {
     "T": _getting(_reversed),

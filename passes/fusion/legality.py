@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.row import AlongRow
-from dlcb.dialects.graph.view import ConcatOp, CopyOp, ExpandOp, FlipOp, PermuteOp, ReshapeOp, product
+from dlcb.dialects.graph.view import ConcatOp, CopyOp, ExpandOp, FlipOp, PadOp, PermuteOp, ReshapeOp, product
 from dlcb.dialects.graph.window import Window
 from dlcb.passes.fusion.groups import Group, Partition
 from dlcb.passes.fusion.space import Space, merged_space, reads_at
@@ -179,7 +179,7 @@ def _is_whole(value: SSAValue, partition: Partition) -> bool:
     return maker is None or (isinstance(maker, _ALL) and all(_is_whole(v, partition) for v in maker.operands))
 
 
-_ALL = (PermuteOp, ReshapeOp, ExpandOp, CopyOp, FlipOp, ConcatOp)
+_ALL = (PermuteOp, ReshapeOp, ExpandOp, CopyOp, FlipOp, PadOp, ConcatOp)
 
 
 def repeats(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> bool:

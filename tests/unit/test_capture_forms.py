@@ -182,6 +182,18 @@ def test_forms_are_torchs(fakes: Fakes, op: str) -> None:
     assert told > 3
 
 
+@pytest.mark.parametrize("shape", [(2, 6, 4, 6), (2, 6, 3, 4, 6), (3, 6, 5), (2, 6, 1, 1)])
+@pytest.mark.parametrize("last", [False, True])
+def test_group_norm_lies_as_in_eager(shape: tuple[int, ...], last: bool) -> None:
+    """Fakes of torch 2.14 are no witness here."""
+    layout = {4: torch.channels_last, 5: torch.channels_last_3d}.get(len(shape) if last else 0, torch.contiguous_format)
+    x, weight = torch.randn(shape).to(memory_format=layout), torch.randn(6)
+    found = result_of("group_norm", forms((x, 3, weight, weight, 1e-5, True)), {})
+    assert isinstance(found, New)
+    assert found.form == form_of(torch.group_norm(x, 3, weight, weight))
+    assert result_of("group_norm", forms((x, 4, weight, weight, 1e-5, True)), {}) is None
+
+
 def test_every_usual_call_has_a_form() -> None:
     x = Form((2, 6, 8, 8), (384, 64, 8, 1), 5, torch.float32, CPU)
     row = Form((6,), (1,), 0, torch.float32, CPU)

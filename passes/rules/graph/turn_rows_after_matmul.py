@@ -112,7 +112,7 @@ def _leading(op: MatmulOp, rows: ReshapeOp) -> int | None:
         inner = [dim for dim in dims[leading:] if isinstance(dim, int)]
         if len(inner) < len(dims) - leading:
             return None
-        if prod(inner) == width and width > 0:
+        if width != 0 and prod(inner) == width:
             return leading
     return None
 
