@@ -214,7 +214,7 @@ class _Layouts:
         """Its 4-d operands must lie channels-last; a weight is laid so in `@weights`."""
         for i, operand in enumerate(op.operands):
             layout = type_of(operand).layout
-            if type_of(operand).rank != 4 or layout is None or self.lies(operand, layout, CHANNELS_LAST):
+            if type_of(operand).rank != 4 or (layout is not None and self.lies(operand, layout, CHANNELS_LAST)):
                 continue
             lay = lay_weight if is_weight(operand) else self.insert_copy
             op.operands[i] = lay(operand, op, CHANNELS_LAST)

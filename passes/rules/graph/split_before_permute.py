@@ -16,8 +16,8 @@ from dlcb.dialects.graph.view import PermuteOp, ReshapeOp
 from dlcb.passes.graph_builder import int_list
 from dlcb.passes.rule import Rule
 
-_HEADS = '%x: tensor<[n, m, 96], f32> input "x"'
-_MERGED = "%a = dlcb.graph.reshape %x {shape = #dlcb.graph.dims<[n, d, 8]>} : (tensor<[n, m, 96], f32>) -> tensor<[n, d, 8], f32>"
+_HEADS = '%x: tensor<[n, m, 24], f32> input "x"'
+_MERGED = "%a = dlcb.graph.reshape %x {shape = #dlcb.graph.dims<[n, d, 8]>} : (tensor<[n, m, 24], f32>) -> tensor<[n, d, 8], f32>"
 _TURNED = "%p = dlcb.graph.permute %a {order = [#builtin.int<1>, #builtin.int<0>, #builtin.int<2>]} : (tensor<[n, d, 8], f32>) -> tensor<[d, n, 8], f32>"
 
 
@@ -32,16 +32,16 @@ class SplitBeforePermute(Rule):
     before = f"""dlcb.graph.func @f({_HEADS}) {{
         {_MERGED}
         {_TURNED}
-        {_ending("[m, 12, 1, n, 8]")}"""
+        {_ending("[m, 3, 1, n, 8]")}"""
     after = f"""dlcb.graph.func @f({_HEADS}) {{
         {_MERGED}
-        %b = dlcb.graph.reshape %a {{shape = #dlcb.graph.dims<[n, m, 12, 1, 8]>}} : (tensor<[n, d, 8], f32>) -> tensor<[n, m, 12, 1, 8], f32>
-        %r = dlcb.graph.permute %b {{order = [#builtin.int<1>, #builtin.int<2>, #builtin.int<3>, #builtin.int<0>, #builtin.int<4>]}} : (tensor<[n, m, 12, 1, 8], f32>) -> tensor<[m, 12, 1, n, 8], f32>
-        dlcb.graph.return %r : !dlcb.graph.tensor<[m, 12, 1, n, 8], f32> }}"""
+        %b = dlcb.graph.reshape %a {{shape = #dlcb.graph.dims<[n, m, 3, 1, 8]>}} : (tensor<[n, d, 8], f32>) -> tensor<[n, m, 3, 1, 8], f32>
+        %r = dlcb.graph.permute %b {{order = [#builtin.int<1>, #builtin.int<2>, #builtin.int<3>, #builtin.int<0>, #builtin.int<4>]}} : (tensor<[n, m, 3, 1, 8], f32>) -> tensor<[m, 3, 1, n, 8], f32>
+        dlcb.graph.return %r : !dlcb.graph.tensor<[m, 3, 1, n, 8], f32> }}"""
     refused: ClassVar = {
         "the source is no permute of a reshape": f"""dlcb.graph.func @f(%a: tensor<[n, d, 8], f32> input "a") {{
         {_TURNED}
-        {_ending("[m, 12, n, 8]")}""",
+        {_ending("[m, 3, n, 8]")}""",
         "not each dim is split by itself": f"""dlcb.graph.func @f({_HEADS}) {{
         {_MERGED}
         {_TURNED}

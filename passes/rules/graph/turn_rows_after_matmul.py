@@ -19,44 +19,44 @@ from dlcb.passes.graph_builder import int_list
 from dlcb.passes.rule import Rule
 
 _ARGUMENTS = (
-    '%x: tensor<[n, 2, m, 4], f32> input "x", %w: tensor<[8, 5], f32> weight "w", %b: tensor<[5], f32> weight "b"'
+    '%x: tensor<[3, 2, m, 4], f32> input "x", %w: tensor<[8, 5], f32> weight "w", %b: tensor<[5], f32> weight "b"'
 )
 _MATMUL = "(tensor<[d, 8], f32>, tensor<[8, 5], f32>, tensor<[5], f32>) -> tensor<[d, 5], f32>"
-_RETURN = "dlcb.graph.return %r : !dlcb.graph.tensor<[1, m, n, 5], f32> }"
+_RETURN = "dlcb.graph.return %r : !dlcb.graph.tensor<[1, m, 3, 5], f32> }"
 
 
 def _program(order: str, turned: str, ending: str) -> str:
     return f"""dlcb.graph.func @f({_ARGUMENTS}) {{
-        %p = dlcb.graph.permute %x {{order = [{", ".join(f"#builtin.int<{axis}>" for axis in order)}]}} : (tensor<[n, 2, m, 4], f32>) -> tensor<[{turned}], f32>
+        %p = dlcb.graph.permute %x {{order = [{", ".join(f"#builtin.int<{axis}>" for axis in order)}]}} : (tensor<[3, 2, m, 4], f32>) -> tensor<[{turned}], f32>
         %a = dlcb.graph.reshape %p {{shape = #dlcb.graph.dims<[d, 8]>}} : (tensor<[{turned}], f32>) -> tensor<[d, 8], f32>
         %c = dlcb.graph.matmul %a, %w, %b : {_MATMUL}
         {ending}"""
 
 
-_APART = f"""%r = dlcb.graph.reshape %c {{shape = #dlcb.graph.dims<[1, m, n, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[1, m, n, 5], f32>
+_APART = f"""%r = dlcb.graph.reshape %c {{shape = #dlcb.graph.dims<[1, m, 3, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[1, m, 3, 5], f32>
         {_RETURN}"""
 
 
 class TurnRowsAfterMatmul(Rule):
     level = "graph"
     roots = (MatmulOp,)
-    before = _program("2013", "m, n, 2, 4", _APART)
+    before = _program("2013", "m, 3, 2, 4", _APART)
     after = _program(
         "0213",
-        "n, m, 2, 4",
-        f"""%s = dlcb.graph.reshape %c {{shape = #dlcb.graph.dims<[n, m, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[n, m, 5], f32>
-        %t = dlcb.graph.permute %s {{order = [#builtin.int<1>, #builtin.int<0>, #builtin.int<2>]}} : (tensor<[n, m, 5], f32>) -> tensor<[m, n, 5], f32>
-        %e = dlcb.graph.reshape %t {{shape = #dlcb.graph.dims<[d, 5]>}} : (tensor<[m, n, 5], f32>) -> tensor<[d, 5], f32>
-        %r = dlcb.graph.reshape %e {{shape = #dlcb.graph.dims<[1, m, n, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[1, m, n, 5], f32>
+        "3, m, 2, 4",
+        f"""%s = dlcb.graph.reshape %c {{shape = #dlcb.graph.dims<[3, m, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[3, m, 5], f32>
+        %t = dlcb.graph.permute %s {{order = [#builtin.int<1>, #builtin.int<0>, #builtin.int<2>]}} : (tensor<[3, m, 5], f32>) -> tensor<[m, 3, 5], f32>
+        %e = dlcb.graph.reshape %t {{shape = #dlcb.graph.dims<[d, 5]>}} : (tensor<[m, 3, 5], f32>) -> tensor<[d, 5], f32>
+        %r = dlcb.graph.reshape %e {{shape = #dlcb.graph.dims<[1, m, 3, 5]>}} : (tensor<[d, 5], f32>) -> tensor<[1, m, 3, 5], f32>
         {_RETURN}""",
     )
     refused: ClassVar = {
         "the rows are not those of a permuted tensor": f"""dlcb.graph.func @f(%a: tensor<[d, 8], f32> input "a", {_ARGUMENTS}) {{
         %c = dlcb.graph.matmul %a, %w, %b : {_MATMUL}
         {_APART}""",
-        "the rows are in order": _program("0213", "n, m, 2, 4", _APART.replace("m, n", "n, m")),
+        "the rows are in order": _program("0213", "3, m, 2, 4", _APART.replace("m, 3", "3, m")),
         "the result is read as rows": _program(
-            "2013", "m, n, 2, 4", "dlcb.graph.return %c : !dlcb.graph.tensor<[d, 5], f32> }"
+            "2013", "m, 3, 2, 4", "dlcb.graph.return %c : !dlcb.graph.tensor<[d, 5], f32> }"
         ),
     }
 
