@@ -53,8 +53,8 @@ The columns *DLCB* and *torch.export* have the dims of each input: a number is f
 are tied, `a≥9` has a least size; a size that may be 1 to be broadcast, or another one, has a letter of its own.
 *Seconds* are of one core's time: capture, import and solving by DLCB, the export by torch. *Taken*: of other sizes that
 eager takes, those that the result takes without an error, its checks and guards asked.
-Of the windowed transformers, other sizes that go another way of the program are traced when they come: *taken* counts the
-first trace alone.
+Of the windowed transformers, other sizes that go another way of the program are traced when they come: *taken* counts
+the first trace alone.
 
 | model | DLCB | seconds | taken | torch.export | seconds | taken |
 |---|---|---|---|---|---|---|"""
