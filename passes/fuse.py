@@ -6,8 +6,7 @@
 Every tensor op ends in a kernel; library routines and views that lie in memory stay. Ops share a kernel where that is
 legal (`fusion/legality.py`), for each value that stays inside is a write and a read saved; what would be computed more
 than once an element shares only if it is cheap. At the end a kernel whose values one other kernel reads, wherever that
-is, is computed there. A library routine is never fused. An op that writes into an argument
-ends its kernel.
+is, is computed there. A library routine is never fused. An op that writes into an argument ends its kernel.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.graph.base import GraphOp, Sizes, block_ops
+from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, YieldOp
-from dlcb.dialects.graph.types import StridedLayout, type_of
+from dlcb.dialects.graph.types import type_of
 from dlcb.passes.functions import functions, system_of
 from dlcb.passes.fusion.groups import Group, Partition
 from dlcb.passes.fusion.legality import (
@@ -55,14 +55,7 @@ def _is_computed(op: Operation) -> bool:
 
 def stands_alone(op: GraphOp) -> bool:
     """A library routine, or a view that lies in memory."""
-    if op.LIBRARY is not None:
-        return True
-    return op.FAMILY == "view" and is_alias(op)
-
-
-def is_alias(op: GraphOp) -> bool:
-    """A view op whose result shares its operand's memory (its layout is strided; a computed one's is dense)."""
-    return isinstance(type_of(op.results[0]).layout, StridedLayout)
+    return op.LIBRARY is not None or is_view(op)
 
 
 class _Cutter:
@@ -130,9 +123,8 @@ class _Cutter:
         of the function."""
         inside = set(group.ops)
         users = {user for value in group.results() for user in self.partition.users(value)} - inside
-        units = {id(unit): unit for unit in map(self.partition.unit_of.get, users)}
-        (home,) = units.values() if len(units) == 1 else (None,)
-        return home
+        units = {self.partition.unit_of.get(user) for user in users}
+        return units.pop() if len(units) == 1 else None
 
     def draw_in(self, other: Group, home: Group) -> None:
         """Merge a second kernel that an op of `home` reads into it."""

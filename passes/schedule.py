@@ -62,10 +62,12 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     vectors = widths(vector_facts(kernel), uses)
     one_axis = len(kernel.outer.dims) <= 1
     single = 1 if one_axis or not _is_large(kernel, uses) else _items_apart(kernel)
-    short = [(v, v if v > 1 else single, 32) for v in vectors]
-    long = [(v, v, 64) for v in vectors if one_axis] if needs_wide(kernel, uses) else []
-    serves_all = (1, 1, 64 if needs_wide(kernel, uses) else 32)
-    found = [*short, *long, serves_all] if vectors[-1] > 1 or serves_all[2] == 64 else short
+    wide = needs_wide(kernel, uses)
+    found = [(v, v if v > 1 else single, 32) for v in vectors]
+    if wide and one_axis:
+        found += [(v, v, 64) for v in vectors]
+    if wide or vectors[-1] > 1:
+        found.append((1, 1, 64 if wide else 32))
     return tiles + [ScheduleAttr.of("none", FLAT_THREADS, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
 
 

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import INDEX_LIMIT
 from dlcb.dialects.coord.vectors import VectorFacts, memory_ops
-from dlcb.dialects.graph.roots import is_input, root
+from dlcb.dialects.graph.roots import is_argument, root
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
 from dlcb.dialects.shape.expr import Expr, const, mul, sym
@@ -64,7 +64,7 @@ def uses_of(module: ModuleOp) -> dict[str, list[Use]]:
         for launch in func.body.block.ops:
             if isinstance(launch, LaunchOp):
                 elements = _largest([*launch.operands, *launch.results])
-                given = frozenset(i for i, value in enumerate(launch.operands) if is_input(root(value)))
+                given = frozenset(i for i, value in enumerate(launch.operands) if is_argument(root(value), "input"))
                 *_, last = launch.forms.data
                 for form in launch.forms.data:
                     kernel, bindings = form.data["kernel"], form.data["bindings"]

@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint
 
 from dlcb.dialects._xdsl import append_operands, keep_arguments
 from dlcb.dialects.graph.derived import DERIVED, NAME, derived_numbers
+from dlcb.dialects.graph.roots import is_argument
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.types import i64
 
@@ -32,10 +33,7 @@ def weight_name(value: SSAValue) -> str:
 
 def is_weight(value: SSAValue) -> bool:
     """An argument of kind `weight`, the model's own or a derived one."""
-    if not isinstance(value, BlockArgument):
-        return False
-    func = value.owner.parent_op()
-    return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == "weight"
+    return is_argument(value, "weight")
 
 
 def is_own_weight(value: SSAValue) -> bool:

@@ -154,7 +154,7 @@ class PlanSource:
     def on_output(self, number: int, r: int, sizes: Sequence[int], strides: Sequence[int], dtype: str) -> None:
         element = DTYPES[dtype]
         dims, steps = self._all(sizes), self._all(strides)
-        tests = [f"{count} >> 63" for count in [" * ".join([str(element.itemsize), *[f"({d} or 1)" for d in dims]])]]
+        tests = [f"{' * '.join([str(element.itemsize), *[f'({d} or 1)' for d in dims]])} >> 63"]
         if negative := _or(dims + steps):
             tests.insert(0, f"{negative} < 0")
         layout = f"{_tuple(dims)}, {_tuple(steps)}"

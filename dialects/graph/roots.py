@@ -27,9 +27,9 @@ def root(value: SSAValue) -> SSAValue:
     return value
 
 
-def is_input(value: SSAValue) -> bool:
-    """Is it an argument that the caller passes in each call?"""
+def is_argument(value: SSAValue, kind: str) -> bool:
+    """Is it an argument of that kind of a function?"""
     if not isinstance(value, BlockArgument):
         return False
     func = value.owner.parent_op()
-    return isinstance(func, FuncOp) and func.kinds[value.index] == "input"
+    return isinstance(func, FuncOp) and func.arg_kinds.data[value.index].data == kind

@@ -205,13 +205,10 @@ def _cat(tensors: Sequence[Form], dim: int = 0) -> Result:
     axis = range(len(first.shape))[dim]
     lengths = [form.shape[axis] for form in tensors]
     are_same = all(_shape_but(axis, form.shape) == _shape_but(axis, first.shape) for form in others)
-    if not are_same or 0 in (*lengths, *first.shape) or not _are_alike(first, *others):
+    is_known = all(map(_is_usual, tensors)) and 0 not in (*lengths, *first.shape)
+    if not is_known or not are_same or not _are_alike(first, *others):
         return None
-    return (
-        _made(first, (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :]))
-        if all(map(_is_usual, tensors))
-        else None
-    )
+    return _made(first, (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :]))
 
 
 def _shape_but(axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:

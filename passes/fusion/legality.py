@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
 from xdsl.ir import SSAValue
@@ -102,34 +103,40 @@ def why_not_absorb(op: GraphOp, group: Group, partition: Partition, sizes: Sizes
         return Refusal.REDUCED
     if not partition.feeds_only(group, op):
         return Refusal.ELSEWHERE
-    if has_checks(group) and not reads_all(op, group, partition):
-        return Refusal.UNCHECKED
-    if op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(group.results()):
-        return Refusal.DATA
-    if sum(map(op_cost, group.ops)) > CHEAP and repeats(op, group, partition, sizes):
-        return Refusal.REPEATED
-    return None
+    return _why_not_where_read([op], group, partition, sizes)
 
 
 def why_not_dissolve(group: Group, home: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
     """May a group that only `home` reads be computed for each element that is read, wherever that is?"""
     if home.space is None or group.space is None:
         return Refusal.SPACE
-    if group.in_place or home.in_place:
-        return Refusal.IN_PLACE
     if group.space.axes:
         return Refusal.REDUCED
-    if len(group.ops) + len(home.ops) > MAX_OPS or not partition.have_room([group, home], 0, MAX_BUFFERS):
-        return Refusal.TOO_LARGE
     made = set(group.results())
     readers = [op for op in home.ops if any(not partition.roots(o).isdisjoint(made) for o in op.operands)]
-    if any(op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(made) for op in readers):
-        return Refusal.DATA
+    if home.space.axes and not is_cheap(group):
+        return Refusal.REPEATED
+    return _why_not_one(group, home, partition) or _why_not_where_read(readers, group, partition, sizes)
+
+
+def _why_not_where_read(readers: Sequence[GraphOp], group: Group, partition: Partition, sizes: Sizes) -> Refusal | None:
+    """May the group be computed for each element that these ops read, which are all that read it?"""
+    made = set(group.results())
     if has_checks(group) and not all(reads_all(op, group, partition) for op in readers):
         return Refusal.UNCHECKED
-    dear = sum(map(op_cost, group.ops)) > CHEAP
-    if dear and (home.space.axes or len(readers) > 1 or repeats(readers[0], group, partition, sizes)):
+    if any(op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(made) for op in readers):
+        return Refusal.DATA
+    if not is_cheap(group) and (len(readers) > 1 or any(repeats(op, group, partition, sizes) for op in readers)):
         return Refusal.REPEATED
+    return None
+
+
+def _why_not_one(group: Group, other: Group, partition: Partition) -> Refusal | None:
+    """Are two groups of a kind and size that one kernel may have?"""
+    if group.in_place or other.in_place:
+        return Refusal.IN_PLACE
+    if len(group.ops) + len(other.ops) > MAX_OPS or not partition.have_room([group, other], 0, MAX_BUFFERS):
+        return Refusal.TOO_LARGE
     return None
 
 
@@ -138,10 +145,8 @@ def why_not_merge(other: Group, home: Group, partition: Partition, sizes: Sizes)
     a, b = other.space, home.space
     if a is None or b is None or a.domain != b.domain or (a.axes and b.axes and a.axes != b.axes):
         return Refusal.SPACE
-    if other.in_place or home.in_place:
-        return Refusal.IN_PLACE
-    if len(other.ops) + len(home.ops) > MAX_OPS or not partition.have_room([other, home], 0, MAX_BUFFERS):
-        return Refusal.TOO_LARGE
+    if (refusal := _why_not_one(other, home, partition)) is not None:
+        return refusal
     if partition.between(other, home):
         return Refusal.CYCLE
     made, space = set(other.results()), merged_space(a, b)
@@ -157,6 +162,10 @@ def _reads_in_place(op: GraphOp, made: set[SSAValue], space: Space, partition: P
     place = space.places.get(op.results[0])
     reads = None if place is None else reads_at(op, place, sizes, partition.free_op)
     return reads is not None and all(value not in made or space.places.get(value) == at for value, at in reads)
+
+
+def is_cheap(group: Group) -> bool:
+    return sum(map(op_cost, group.ops)) <= CHEAP
 
 
 def has_checks(group: Group) -> bool:
