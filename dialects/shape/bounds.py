@@ -21,6 +21,9 @@ def bounds(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | Non
     if e.op == "symbol":
         return at_least.get(e.name), None
     known = {} if known is None else known
+    found = known.get(e)
+    if found is not None:
+        return found
     for node in post_order((e,), known):
         known[node] = _node_bounds(node, known, at_least)
     return known[e]
@@ -42,7 +45,22 @@ def is_nonneg(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | 
 
 
 def is_positive(e: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> bool:
-    return is_nonneg(sub(e, 1), at_least, known)
+    return e.value > 0 if e.value is not None else is_nonneg(sub(e, 1), at_least, known)
+
+
+def is_at_most(a: Expr, b: Expr, at_least: Mapping[str, int], known: dict[Expr, Bounds] | None = None) -> bool:
+    """Whether a ≤ b is proved everywhere. Beside a literal the bounds of the other side say it, with nothing built."""
+    if a.value is not None and not _has_literal_division(b):
+        least = bounds(b, at_least, known)[0]
+        return least is not None and a.value <= least
+    if b.value is not None and not _has_literal_division(a):
+        greatest = bounds(a, at_least, known)[1]
+        return greatest is not None and greatest <= b.value
+    return is_nonneg(sub(b, a), at_least, known)
+
+
+def _has_literal_division(e: Expr) -> bool:
+    return any([_is_literal_division(atom) for _, atoms in e.terms for atom in atoms])
 
 
 def _is_literal_division(atom: Expr) -> bool:

@@ -59,6 +59,13 @@ def exact_quotient(a: Expr, b: Expr) -> Expr | None:
         return None
     divisor = _leading(b)
     quotient: list[Term] = []
+    if len(b.terms) == 1:
+        for term in a.terms:
+            divided = _divide_term(term, divisor)
+            if divided is None:
+                return None
+            quotient.append(divided)
+        return from_terms(quotient)
     while a is not ZERO:
         term = _divide_term(_leading(a), divisor)
         if term is None:

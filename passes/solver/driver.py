@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.dialects.shape.requirement import Require
@@ -231,7 +231,8 @@ class Solver:
     def _check(self, item: _Item) -> Require:
         if item.bound is None:
             return item.require
-        return replace(item.require, lhs=sym(item.bound), rhs=self._facts.simplify(sym(item.bound)))
+        symbol = sym(item.bound)
+        return Require(item.require.kind, symbol, self._facts.simplify(symbol), item.require.text)
 
 
 def _title(require: Require) -> str:

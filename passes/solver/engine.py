@@ -53,6 +53,8 @@ class Engine(Generic[K]):
 
     def simplify(self, e: Expr) -> Expr:
         """The expression with every atom rewritten until no rule applies."""
+        if e.op == "symbol" or e.op == "constant":
+            return e
         known = self._known
         found = known.get(e)
         if found is not None:

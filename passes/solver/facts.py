@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlcb.dialects.shape import bounds
-from dlcb.dialects.shape.expr import Expr, exact_quotient, from_terms, replace, sub, sym
+from dlcb.dialects.shape.expr import Expr, add, exact_quotient, from_terms, replace, sub, sym
 from dlcb.dialects.shape.requirement import Require
 from dlcb.passes.solver.engine import Engine
 from dlcb.passes.solver.law import Law
@@ -104,11 +104,11 @@ class Facts:
     def expand(self, e: Expr) -> Expr:
         """The expression over symbols that are not bound."""
         bindings = self.bindings
-        bound = [name for name in e.free if name in bindings]
+        if e.op == "symbol":
+            return self.value(e.name) if e.name in bindings else e
+        bound = [name for name in e.free if name in bindings] if e.free else ()
         if not bound:
             return e
-        if e.op == "symbol":
-            return self.value(e.name)
         if all([atom.op == "symbol" for _, atoms in e.terms for atom in atoms]):
             return from_terms(
                 [(c, [self.value(a.name) if a.name in bindings else a for a in atoms]) for c, atoms in e.terms]
@@ -120,8 +120,10 @@ class Facts:
 
     def value(self, symbol: str) -> Expr:
         binding = self.bindings[symbol]
-        binding.value = self.expand(binding.value)
-        return binding.value
+        value = binding.value
+        if value.free:
+            value = binding.value = self.expand(value)
+        return value
 
     def simplify(self, e: Expr) -> Expr:
         """Expanded, with every atom rewritten by the rules."""
@@ -132,6 +134,12 @@ class Facts:
 
     def is_positive(self, e: Expr) -> bool:
         return bounds.is_positive(e, self.at_least, self._bounds)
+
+    def is_at_most(self, a: Expr, b: Expr) -> bool:
+        return bounds.is_at_most(a, b, self.at_least, self._bounds)
+
+    def is_less(self, a: Expr, b: Expr) -> bool:
+        return self.is_at_most(a, sub(b, 1)) if b.is_const else self.is_at_most(add(a, 1), b)
 
     def is_not_one(self, e: Expr) -> bool:
         return e.value != 1 if e.is_const else self.is_nonneg(sub(e, 2))
@@ -153,9 +161,9 @@ class Facts:
                 equal = self.compare("eq", lhs, rhs)
                 return None if equal is None else not equal
             case "le":
-                return True if self.is_nonneg(sub(rhs, lhs)) else False if self.is_positive(sub(lhs, rhs)) else None
+                return True if self.is_at_most(lhs, rhs) else False if self.is_less(rhs, lhs) else None
             case "lt":
-                return True if self.is_positive(sub(rhs, lhs)) else False if self.is_nonneg(sub(lhs, rhs)) else None
+                return True if self.is_less(lhs, rhs) else False if self.is_at_most(rhs, lhs) else None
             case _:
                 return None
 

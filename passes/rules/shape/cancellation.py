@@ -19,6 +19,11 @@ class Cancellation(RequireRule):
     refused: ClassVar = {"no term is on both sides": "h//2 == w//3"}
 
     def apply(self, require: Require, facts: Facts) -> Step | None:
+        mine, theirs = ([term for term in side.terms if term[1]] for side in (require.lhs, require.rhs))
+        if all(c > 0 for c, _ in mine + theirs) and {atoms for _, atoms in mine}.isdisjoint(
+            atoms for _, atoms in theirs
+        ):
+            return None
         terms = [term for term in sub(require.lhs, require.rhs).terms if term[1]]
         lhs = add(from_terms([(c, atoms) for c, atoms in terms if c > 0]), constant_term(require.lhs))
         rhs = add(from_terms([(-c, atoms) for c, atoms in terms if c < 0]), constant_term(require.rhs))

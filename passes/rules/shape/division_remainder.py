@@ -38,9 +38,9 @@ class DivisionRemainder(ExprRule):
             quotient = exact_quotient(from_terms((term,)), divisor)
             whole = whole if quotient is None else add(whole, quotient)
         rest = sub(dividend, mul(whole, divisor))
-        for quotient, remainder in ((whole, rest), (sub(whole, 1), add(rest, divisor))):
-            if facts.is_nonneg(remainder) and facts.is_positive(sub(divisor, remainder)):
-                return quotient if e.op == "floordiv" else remainder
+        quotient, remainder = (whole, rest) if facts.is_nonneg(rest) else (sub(whole, 1), add(rest, divisor))
+        if (remainder is rest or facts.is_nonneg(remainder)) and facts.is_less(remainder, divisor):
+            return quotient if e.op == "floordiv" else remainder
         if whole is ZERO:
             return None
         return add(whole, floordiv(rest, divisor)) if e.op == "floordiv" else mod(rest, divisor)
