@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.roots import is_view, root
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp, ReturnOp
@@ -61,6 +62,8 @@ class _Writer:
                 self.launch(op)
             elif isinstance(op, GraphOp) and op.LIBRARY is not None:
                 self.library(op)
+            elif isinstance(op, EmptyOp):
+                self.memory.create(op.res)
             else:
                 assert isinstance(op, ReturnOp) or is_view(op), op
         returned = self.func.returned

@@ -13,9 +13,9 @@ from dlcb.errors import UserError
 from dlcb.passes.checks import check_module
 from dlcb.passes.stages import Stage, stage_of
 
-_GRAPH: Final = frozenset({"function", "tensor", "view", "library", "shape"})
-_FUSED: Final = frozenset({"function", "kernel", "fused", "view", "library", "shape"})
-_CALLS: Final = frozenset({"function", "launch", "view", "library", "shape"})
+_GRAPH: Final = frozenset({"function", "tensor", "view", "library", "memory", "shape"})
+_FUSED: Final = frozenset({"function", "kernel", "fused", "view", "library", "memory", "shape"})
+_CALLS: Final = frozenset({"function", "launch", "view", "library", "memory", "shape"})
 
 STAGES: Final[tuple[Stage, ...]] = (
     Stage(

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.graph.base import GraphOp, Sizes, block_ops
+from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.structure import FuncOp, KernelOp, YieldOp
 from dlcb.dialects.graph.types import type_of
@@ -54,8 +55,8 @@ def _is_computed(op: Operation) -> bool:
 
 
 def stands_alone(op: GraphOp) -> bool:
-    """A library routine, or a view that lies in memory."""
-    return op.LIBRARY is not None or is_view(op)
+    """A library routine, a view that lies in memory, or memory."""
+    return op.LIBRARY is not None or is_view(op) or isinstance(op, EmptyOp)
 
 
 class _Cutter:

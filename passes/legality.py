@@ -5,6 +5,7 @@ from xdsl.ir import Operation
 
 from dlcb.dialects._xdsl import op_text
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.passes.checks import OpVerifyException
 from dlcb.passes.stages import Stage
 
@@ -13,8 +14,8 @@ def family_of(op: Operation) -> str | None:
     """What the op is to a stage; None for an op of another compiler.
 
     Outside the graph level it is the dialect: `shape`, `coord`, `cuda`, `host`. In it: `kernel`, `launch`,
-    `fused` (a tensor op inside a kernel), `library`, `view` (its class says how it may be one), `tensor` (any other
-    tensor op), and `function` (what holds them).
+    `fused` (a tensor op inside a kernel), `library`, `memory` (`empty`), `view` (its class says how it may be one),
+    `tensor` (any other tensor op), and `function` (what holds them).
     """
     dialect, _, rest = op.name.partition(".")
     if dialect != "dlcb":
@@ -31,6 +32,8 @@ def family_of(op: Operation) -> str | None:
         return "function"
     if op.LIBRARY is not None:
         return "library"
+    if isinstance(op, EmptyOp):
+        return "memory"
     return "tensor" if type(op).view is GraphOp.view else "view"
 
 

@@ -32,12 +32,13 @@ from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, Layout, contiguous, dense, strided, tensor, type_of
-from dlcb.dialects.graph.view import CopyOp
+from dlcb.dialects.graph.view import CopyOp, InsertOp
 from dlcb.dialects.shape.expr import add
 from dlcb.dialects.shape.system import Source
 from dlcb.dialects.types import bf16, f16
+from dlcb.passes.concatenations import share_memory
 from dlcb.passes.functions import functions, set_system, system_of
-from dlcb.passes.fusion.updates import plan_updates, written_arguments
+from dlcb.passes.fusion.updates import plan_updates, written_values
 from dlcb.passes.results import separate_results
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
@@ -60,9 +61,10 @@ def wants_channels_last(op: GraphOp) -> bool:
     )
 
 
-def channels_last_values(func: FuncOp) -> set[SSAValue]:
-    """The values that lie channels-last: results of such convolutions, what is computed of them elementwise, and what
-    such a convolution reads, or one of these, if it is computed elementwise."""
+def channels_last_values(func: FuncOp, written: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:
+    """The values that lie channels-last: results of such convolutions, what is computed of them elementwise, memory
+    that they are written into, and what such a convolution reads, or one of these, if it is computed elementwise.
+    `written` tells which values lie in the memory of which others."""
     found: set[SSAValue] = set()
     ops, known = block_ops(func), -1
     while known < len(found):
@@ -71,6 +73,8 @@ def channels_last_values(func: FuncOp) -> set[SSAValue]:
             follows = op.FAMILY in KEEPS_ORDER and any(v in found for v in op.operands)
             if wants_channels_last(op) or (follows and type_of(op.results[0]).rank == 4):
                 found.add(op.results[0])
+            if isinstance(op, InsertOp) and op.src in found and op.res in written:
+                found.add(written[op.res])
         for op in reversed(ops):
             if wants_channels_last(op) or (op.FAMILY == "elementwise" and op.results[0] in found):
                 found.update(v for v in op.operands if _is_elementwise(v) and type_of(v).rank == 4)
@@ -109,11 +113,12 @@ class _Layouts:
     def __init__(self, func: FuncOp):
         self.func = func
         self.system = system_of(func)
+        share_memory(func, self.system)
         self.sizes = DefinedSizes.from_system(self.system)
         plan_updates(func)
-        self.written = written_arguments(func)
+        self.written = written_values(func)
         separate_results(func, self.written)
-        self.channels_last = channels_last_values(self.func)
+        self.channels_last = channels_last_values(self.func, self.written)
         self.needed = needs_memory(self.func)
         self.returned = set(self.func.returned.operands)
         self.asked = self.layouts_asked()

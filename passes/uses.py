@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import INDEX_LIMIT
-from dlcb.dialects.coord.vectors import VectorFacts, memory_ops
+from dlcb.dialects.coord.vectors import VectorFacts, memory_ops, shift_of
 from dlcb.dialects.graph.roots import is_argument, root
 from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, StridedLayout, dim_of_attr, type_of
@@ -103,11 +103,10 @@ def widths(facts: VectorFacts, uses: Sequence[Use]) -> list[int]:
 
 def needs_wide(kernel: KernelOp, uses: Sequence[Use]) -> bool:
     """May some coordinate, offset or number of a launch need 64 bits?"""
-    if any(op.extra is not None for op in memory_ops(kernel)):
-        return True
+    shifts = {shift_of(op): None for op in memory_ops(kernel)}
     axes = (*kernel.outer.dims, *kernel.row.dims)
     for use in uses or [UNKNOWN]:
-        values = [use.value(d) for d in (*axes, *kernel.reached)]
+        values = [None if d is None else use.value(d) for d in (*axes, *kernel.reached, *shifts)]
         known = [v for v in values if v is not None]
         if len(known) != len(values) or use.elements is None:
             return True

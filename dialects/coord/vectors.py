@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.coord.ops import AccessOp, BufferType, KernelOp, StoreOp
+from dlcb.dialects.coord.ops import AccessOp, BufferType, ConstantOp, KernelOp, ParamOp, StoreOp
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import BYTES
 
@@ -18,8 +18,8 @@ MAX_VECTOR_BYTES = 16
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
     """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v
-    elements, and `divisible` dims (sizes, strides) are multiples of v. `strided`: some operand may have any stride
-    along the axis."""
+    elements, and `divisible` dims (sizes, strides, shifts) are multiples of v. `strided`: some operand may have any
+    stride along the axis."""
 
     widest: int
     aligned: tuple[int, ...]
@@ -30,7 +30,18 @@ class VectorFacts:
 def moves_vectors(op: AccessOp | StoreOp, axis: int = -1) -> bool:
     """Does it touch neighbouring memory for neighbouring coordinates of an axis, always?"""
     strides = op.strides.dims
-    return bool(strides) and strides[axis] == 1 and op.extra is None and op.guard is None
+    return bool(strides) and strides[axis] == 1 and shift_of(op) is not None and op.guard is None
+
+
+def shift_of(op: AccessOp | StoreOp) -> Dim | None:
+    """The part of the offset that is not linear in the coordinates, where it is the same for all of them; 0 where there
+    is none, None where it varies."""
+    if op.extra is None:
+        return 0
+    maker = op.extra.owner
+    if isinstance(maker, ConstantOp):
+        return int(maker.number)
+    return maker.param.data if isinstance(maker, ParamOp) else None
 
 
 def memory_ops(kernel: KernelOp) -> list[AccessOp | StoreOp]:
@@ -58,7 +69,7 @@ def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) 
     if not moving or strided:
         return VectorFacts(1, (), (), strided)
     widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
-    divisible: dict[Dim, None] = {}
+    divisible = dict.fromkeys(shift for op in moving if (shift := shift_of(op)) is not None and shift != 0)
     if len(sizes) > 1 or kernel.row.dims:
         divisible[sizes[axis]] = None
         for op in moving:

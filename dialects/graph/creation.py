@@ -1,4 +1,4 @@
-"""Ops that make tensors from nothing: constants, filled tensors, ranges."""
+"""Ops that make tensors from nothing: constants, filled tensors, ranges, memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
-from xdsl.traits import ConstantLike, Pure
+from xdsl.traits import ConstantLike, MemoryAllocEffect, Pure
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, ShapeScope
 from dlcb.dialects.graph.types import DimsAttr, TensorType
 from dlcb.dialects.shape.expr import Expr, add, mul
-from dlcb.dialects.types import compute_type, f64, i64
+from dlcb.dialects.types import compute_type, f64, i64, integer_limits, is_float
 
 
 class Creation(GraphOp):
@@ -72,4 +72,23 @@ class SizeOp(Creation):
         return b.index(b.dim(self.dim.dims[0]), compute_type(self.result_element))
 
 
-OPS: list[type[Operation]] = [FullOp, IotaOp, SizeOp]
+@irdl_op_definition
+class EmptyOp(GraphOp):
+    """result = memory of its own, which `insert`s write: an element that none has written is not determined (to the
+    evaluator NaN, or the least integer).  Source: `passes/concatenations.py`."""
+
+    name = "dlcb.graph.empty"
+    FAMILY: ClassVar[str] = "memory"
+    res = result_def(TensorType)
+    traits = traits_def(MemoryAllocEffect())
+    shape = prop_def(DimsAttr)
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        return (scope.list(self.shape),)
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        element = self.result_element
+        return b.constant(float("nan") if is_float(element) else integer_limits(element)[0], compute_type(element))
+
+
+OPS: list[type[Operation]] = [FullOp, IotaOp, SizeOp, EmptyOp]

@@ -176,3 +176,27 @@ dlcb.graph.func @idle(%x: tensor<[n, m, 4], f32> input "x", %w: tensor<[4, 2], f
   %r = dlcb.graph.add %c, %y : (tensor<[d, 2], f32>, tensor<[d, 2], f32>) -> tensor<[d, 2], f32>
   dlcb.graph.return %r : !dlcb.graph.tensor<[d, 2], f32>
 }
+
+// -----
+
+// Concatenations that begin alike share memory, which lies as what is written into it does.
+// CHECK: dlcb.graph.func @dense
+// CHECK: %[[C:.*]] = dlcb.graph.convolution
+// CHECK: %[[M:.*]] = dlcb.graph.empty {shape = [n, 20, h, w]} : () -> tensor<[n, 20, h, w], f16, dense<[0, 2, 3, 1]>>
+// CHECK: %[[A:.*]] = dlcb.graph.insert %[[M]], %[[C]] {starts = [0, 0, 0, 0], steps = [1, 1, 1, 1]}
+// CHECK: %[[B:.*]] = dlcb.graph.insert %[[A]], %b {starts = [0, 4, 0, 0]{{.*}} -> tensor<[n, 20, h, w], f16, dense<[0, 2, 3, 1]>>
+// CHECK: dlcb.graph.slice %[[B]] {starts = [0, 0, 0, 0], shape = [n, 8, h, w]
+// CHECK: %[[D:.*]] = dlcb.graph.insert %[[B]], %c {starts = [0, 8, 0, 0]
+// CHECK: dlcb.graph.slice %[[D]] {starts = [0, 0, 0, 0], shape = [n, 12, h, w]
+dlcb.graph.func @dense(%x: tensor<[n, 3, h, w], f16> input "x", %f: tensor<[4, 3, 1, 1], f16> weight "f", %b: tensor<[n, 4, h, w], f16> input "b", %c: tensor<[n, 4, h, w], f16> input "c", %d: tensor<[n, 4, h, w], f16> input "d", %e: tensor<[n, 4, h, w], f16> input "e") {
+  %a = dlcb.graph.convolution %x, %f {stride = [1, 1], padding = [0, 0], dilation = [1, 1], groups = 1} : (tensor<[n, 3, h, w], f16>, tensor<[4, 3, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
+  %0 = dlcb.graph.concat %a, %b {axis = 1} : (tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>) -> tensor<[n, 8, h, w], f16>
+  %r0 = dlcb.graph.mean %0 {axes = [1, 2, 3]} : (tensor<[n, 8, h, w], f16>) -> tensor<[n], f16>
+  %1 = dlcb.graph.concat %a, %b, %c {axis = 1} : (tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>) -> tensor<[n, 12, h, w], f16>
+  %r1 = dlcb.graph.mean %1 {axes = [1, 2, 3]} : (tensor<[n, 12, h, w], f16>) -> tensor<[n], f16>
+  %2 = dlcb.graph.concat %a, %b, %c, %d {axis = 1} : (tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>) -> tensor<[n, 16, h, w], f16>
+  %r2 = dlcb.graph.mean %2 {axes = [1, 2, 3]} : (tensor<[n, 16, h, w], f16>) -> tensor<[n], f16>
+  %3 = dlcb.graph.concat %a, %b, %c, %d, %e {axis = 1} : (tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>, tensor<[n, 4, h, w], f16>) -> tensor<[n, 20, h, w], f16>
+  %r3 = dlcb.graph.mean %3 {axes = [1, 2, 3]} : (tensor<[n, 20, h, w], f16>) -> tensor<[n], f16>
+  dlcb.graph.return %r0, %r1, %r2, %r3 : !dlcb.graph.tensor<[n], f16>, !dlcb.graph.tensor<[n], f16>, !dlcb.graph.tensor<[n], f16>, !dlcb.graph.tensor<[n], f16>
+}

@@ -73,6 +73,9 @@ class _Builder:
     def _param(self, name: str) -> SSAValue:
         return self._add(ops.ParamOp.make([], [index], param=_string(name)))
 
+    def _shift(self, dim: int | str) -> SSAValue:
+        return self._number(dim) if isinstance(dim, int) else self._param(dim)
+
     def _axis(self, position: int) -> SSAValue:
         return self.arguments[self.buffer_count + position]
 

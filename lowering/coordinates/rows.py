@@ -146,8 +146,13 @@ class Numbering:
     def place(self, offset: Expr) -> tuple[tuple[Dim, ...], int | None]:
         form = self.forms[offset]
         strides = tuple(self.dim(form.strides.get(a, const(0))) for a in self.axes)
-        extra = None if form.extra.is_const and form.extra.value == 0 else self.expr(form.extra)
-        return strides, extra
+        return strides, self._extra(form.extra)
+
+    def _extra(self, e: Expr) -> int | None:
+        """What of an offset is not linear in the axes."""
+        if any(n.startswith("$") for n in e.free):
+            return self.expr(e)
+        return None if e.value == 0 else self.shared("shift", self.dim(e))
 
     def expr(self, e: Expr) -> int:
         """A coordinate expression."""

@@ -1,4 +1,4 @@
-"""Kernels that differ in literal sizes and strides alone are one, with these as parameters.
+"""Kernels that differ in literal sizes, strides and offsets alone are one, with these as parameters.
 
 The layers of a network differ in their numbers of channels; a kernel for each would be compiled for each. What a row's
 length is stays literal: the registers that hold a row are counted by it. A literal that is the same wherever the kernel
@@ -63,6 +63,8 @@ def _mapped(rows: KernelRows, change: Callable[[Dim], Dim]) -> KernelRows:
                 return ("access", buffer, tuple(map(change, strides)), *rest)
             case ("store", value, buffer, strides, *rest):
                 return ("store", value, buffer, tuple(map(change, strides)), *rest)
+            case ("shift", dim):
+                return ("shift", change(dim))
             case ("loop", function, initial, extents, body, *rest):
                 return ("loop", function, initial, extents, tuple(map(changed, body)), *rest)
             case _:

@@ -1,4 +1,4 @@
-"""Which ops write in place: into an argument that the function updates, or into a copy made for them.
+"""Which ops write in place: into an argument that the function updates, into an `empty`, or into a copy made for them.
 
 Values are never changed in the graph; an update is an op (`insert`, `put`) whose base dies with it. Here the base's
 later readers are given a copy, so that it does die, and the op is named as one that writes into its base's memory. A
@@ -10,6 +10,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.indexing import Put
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import Layout, contiguous, dims_attr, tensor, type_of
@@ -18,9 +19,9 @@ from dlcb.dialects.graph.view import CopyOp, InsertOp
 Writer = InsertOp | Put
 
 
-def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
-    """Edit the function so that every update is a chain of writers from the argument; the values that lie in an
-    argument's memory → that argument."""
+def written_values(func: FuncOp) -> dict[SSAValue, SSAValue]:
+    """Edit the function so that every update is a chain of writers from the argument; the values that are written into
+    the memory of an argument, or of an `empty` → that argument, or `empty`."""
     block, returned = func.body.block, func.returned
     lies_in: dict[SSAValue, SSAValue] = {}
     for i, argument_index in enumerate(returned.updated):
@@ -34,6 +35,11 @@ def written_arguments(func: FuncOp) -> dict[SSAValue, SSAValue]:
             rebuild_views(returned, [len(returned.updated) + r for r in views], value, whole.results[0])
             chain = [whole]
         lies_in.update((op.results[0], argument) for op in chain)
+    for op in block.ops:
+        if isinstance(op, InsertOp):
+            memory = lies_in.get(op.base, op.base)
+            if isinstance(memory.owner, EmptyOp):
+                lies_in[op.res] = memory
     return lies_in
 
 
@@ -57,7 +63,7 @@ def rebuild_views(returned: ReturnOp, places: list[int], value: SSAValue, other:
 def plan_updates(func: FuncOp) -> set[GraphOp]:
     """Edit the function so that every update is written by ops in place; these ops. A second time changes nothing."""
     block = func.body.block
-    chosen = [value.owner for value in written_arguments(func) if isinstance(value.owner, GraphOp)]
+    chosen = [value.owner for value in written_values(func) if isinstance(value.owner, GraphOp)]
     for op in block.ops:
         if isinstance(op, Put) and op not in chosen:
             if not is_own_copy(op.operands[0]):

@@ -9,6 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
+from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.structure import FuncOp
 from dlcb.errors import UnsupportedError, UserError
 from dlcb.evaluator.graph import run, run_program
@@ -24,7 +25,8 @@ def main_of(module: ModuleOp) -> FuncOp:
 
 
 def test_every_op_has_a_sample() -> None:
-    assert {op.name for op in OP.values()} == {s.op.name for s in SAMPLES}
+    undetermined = {EmptyOp.name}
+    assert {op.name for op in OP.values()} == {s.op.name for s in SAMPLES} | undetermined
 
 
 @pytest.mark.parametrize("sample", SIMPLE, ids=lambda s: s.name)

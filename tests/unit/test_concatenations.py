@@ -1,0 +1,142 @@
+"""Concatenations that begin alike share memory where they may, and kernels that read from a place on move vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from dlcb.dialects.coord.ops import KernelOp
+from dlcb.dialects.coord.vectors import memory_ops, shift_of, vector_facts
+from dlcb.dialects.graph.creation import EmptyOp
+from dlcb.dialects.graph.structure import LaunchOp
+from dlcb.dialects.graph.types import Dim
+from dlcb.dialects.graph.view import ConcatOp, InsertOp
+from dlcb.dialects.shape.expr import floordiv, sym
+from dlcb.lowering import pipeline
+from dlcb.passes.concatenations import FEWEST
+from dlcb.passes.uses import needs_wide, uses_of
+from dlcb.tests.graphs import Graph, graph
+
+
+def lowered(build: Callable[[Graph], None], until: str) -> ModuleOp:
+    module = graph(build)
+    pipeline.run(module, Context(), until=until)
+    return module
+
+
+def count(module: ModuleOp, kind: type) -> int:
+    return sum(isinstance(op, kind) for op in module.walk())
+
+
+def block(layers: int, begin: int = 0) -> Callable[[Graph], None]:
+    """A dense block of literal widths; its concatenations begin with the part numbered `begin`."""
+
+    def build(g: Graph) -> None:
+        parts = [g.input("x", "n", 64), g.input("y", "n", 32)]
+        w = g.input("w", 32, 32)
+        for _ in range(layers):
+            whole = g.concat(*parts[begin:], axis=1) if len(parts) > begin + 1 else parts[begin]
+            parts.append(g.matmul(g.slice(g.relu(whole), (0, 0), ("n", 32)), w))
+        g.give(g.exp(g.concat(*parts[begin:], axis=1)))
+
+    return build
+
+
+def test_a_layer_more_of_a_dense_block_needs_no_kernel_more() -> None:
+    few, many = (lowered(block(layers), "coordinates") for layers in (8, 16))
+    assert count(few, KernelOp) == count(many, KernelOp)
+    assert count(many, LaunchOp) - count(few, LaunchOp) == 2 * 8
+
+
+def test_each_part_is_written_once_into_one_memory() -> None:
+    module = lowered(block(8), "strides")
+    assert count(module, EmptyOp) == 1
+    assert count(module, InsertOp) == 10
+    assert count(module, ConcatOp) == 0
+
+
+def test_few_concatenations_are_left_alone() -> None:
+    assert count(lowered(block(FEWEST - 2), "strides"), EmptyOp) == 0
+    assert count(lowered(block(FEWEST - 1), "strides"), EmptyOp) == 1
+
+
+def test_those_that_begin_otherwise_have_memory_of_their_own() -> None:
+    def build(g: Graph) -> None:
+        for begin, name in ((0, "a"), (1, "b")):
+            parts = [g.input(f"{name}{i}", "n", 8) for i in range(6)]
+            results = [g.exp(g.concat(*parts[:length], axis=begin)) for length in range(2, 7)]
+            g.give(*g.returned.operands, *results)
+
+    assert count(lowered(build, "strides"), EmptyOp) == 2
+
+
+def chain(read_late: int | None, returned: int | None = None) -> Callable[[Graph], None]:
+    """Concatenations of 2, 3, … parts: that of `read_late` parts is read at the end, that of `returned` is a result."""
+
+    def build(g: Graph) -> None:
+        parts = [g.input(f"a{i}", "n", 8) for i in range(7)]
+        wholes: dict[int, SSAValue] = {}
+        sums: list[SSAValue] = []
+        for length in range(2, 8):
+            wholes[length] = g.concat(*parts[:length], axis=1)
+            sums.append(g.sum(wholes[length], axes=[1]))
+        late = [] if read_late is None else [g.sum(g.permute(wholes[read_late], order=[1, 0]), axes=[1])]
+        g.give(*sums, *late, *([] if returned is None else [wholes[returned]]))
+
+    return build
+
+
+def test_what_is_read_after_the_next_part_is_written_stays_apart() -> None:
+    assert count(lowered(chain(None), "strides"), ConcatOp) == 0
+    module = lowered(chain(4), "strides")
+    assert (count(module, ConcatOp), count(module, InsertOp)) == (1, 7)
+    assert count(lowered(chain(7), "strides"), ConcatOp) == 0  # the last one may be read at any time
+
+
+def test_what_is_returned_has_memory_of_its_own() -> None:
+    for length, parts in ((3, 7), (7, 6)):
+        module = lowered(chain(None, length), "strides")
+        assert (count(module, ConcatOp), count(module, InsertOp)) == (1, parts)
+
+
+def kernel_of(build: Callable[[Graph, SSAValue], SSAValue], *dims: Dim) -> tuple[ModuleOp, KernelOp]:
+    """The kernel of what is computed of a product of these sizes."""
+
+    def whole(g: Graph) -> None:
+        g.give(build(g, g.matmul(g.input("x", dims[0], 8, element="f16"), g.input("w", 8, dims[1], element="f16"))))
+
+    module = lowered(whole, "coordinates")
+    (kernel,) = [op for op in module.walk() if isinstance(op, KernelOp)]
+    return module, kernel
+
+
+def test_a_part_of_rows_is_read_in_vectors_where_it_starts_at_a_multiple() -> None:
+    def widest(start: int) -> int:
+        _, kernel = kernel_of(lambda g, x: g.exp(g.slice(x, (0, start), ("n", 64))), "n", 96)
+        return vector_facts(kernel).widest
+
+    assert list(map(widest, (0, 32, 4, 6, 5))) == [8, 8, 4, 2, 1]
+
+
+def test_the_place_of_a_part_is_looked_at_in_a_call_where_it_is_free() -> None:
+    def halves(g: Graph, x: SSAValue) -> SSAValue:
+        half = g.dim(floordiv(sym("m"), 2))
+        return g.mul(g.slice(x, (0, 0), ("n", half)), g.slice(x, (0, half), ("n", half)))
+
+    module, kernel = kernel_of(halves, "n", "m")
+    facts = vector_facts(kernel)
+    (use,) = uses_of(module)[kernel.symbol]
+    (shift,) = {shift_of(op) for op in memory_ops(kernel)} - {0}
+    assert isinstance(shift, str)
+    assert facts.widest == 8
+    assert shift in facts.divisible
+    assert use.bound[shift] is sym("d0")
+
+
+def test_a_literal_place_does_not_ask_for_64_bits() -> None:
+    for rows, wide in ((1000, False), (2**25, True)):
+        module, kernel = kernel_of(lambda g, x, rows=rows: g.exp(g.slice(x, (0, 32), (rows, 64))), rows, 96)
+        assert needs_wide(kernel, uses_of(module)[kernel.symbol]) is wide
