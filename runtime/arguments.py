@@ -116,7 +116,8 @@ class CallerArguments:
         are True where they follow from its sizes, and alignments are 0 where every address is a multiple of 16."""
         names = "".join(f"a{n}, " for n in range(len(self._expected)))
         tensors = [n for n, (_, argument) in enumerate(self._expected) if argument.kind != "int"]
-        on_device = "a{n}.is_cpu" if self._device.type == "cpu" else "a{n}.device == device"
+        # A process has one kind of accelerator (torch.accelerator), so its index says it all, at two thirds of the cost.
+        on_device = "a{n}.is_cpu" if self._device.type == "cpu" else f"a{{n}}.get_device() == {self._device.index}"
         strides = "a{n}.stride()" if self._strides is exact_strides else "a{n}.is_contiguous() or a{n}.stride()"
         wrong: list[str] = []
         key = ["0"]
@@ -147,7 +148,6 @@ class CallerArguments:
             "alignments": ALIGNMENTS,
             "check": self.check,
             "check_memory": self._check_memory,
-            "device": self._device,
             **{f"dtypes{n}": DTYPES[self._expected[n][1].dtype] for n in tensors},
         }
         exec(compile("\n".join(lines), f"<arguments of {self._name}>", "exec"), namespace)
