@@ -116,7 +116,7 @@ class CallerArguments:
         are True where they follow from its sizes, and alignments are 0 where every address is a multiple of 16."""
         names = "".join(f"a{n}, " for n in range(len(self._expected)))
         tensors = [n for n, (_, argument) in enumerate(self._expected) if argument.kind != "int"]
-        # A process has one kind of accelerator (torch.accelerator), so its index says it all, at two thirds of the cost.
+        # A process has one kind of accelerator (torch.accelerator): its index says it all, at two thirds of the cost.
         on_device = "a{n}.is_cpu" if self._device.type == "cpu" else f"a{{n}}.get_device() == {self._device.index}"
         strides = "a{n}.stride()" if self._strides is exact_strides else "a{n}.is_contiguous() or a{n}.stride()"
         wrong: list[str] = []

@@ -340,7 +340,8 @@ def attention(
         self, scale = i.call("mul", self, i.number(scale, compute_type(i.element))), 1.0
     if len(lead) == 1 and attn_mask is not None and rank_of(attn_mask) == 3:
         attn_mask = i.unsqueeze(attn_mask, 1)
-    query, key, value = (_with_heads(i, v, len(lead)) for v in (self, key, value))
+    same = _with_equal_lead(i, (self, key, value), len(lead) - 1 if enable_gqa else len(lead))
+    query, key, value = (_with_heads(i, v, len(lead)) for v in same)
     properties: dict[str, Attribute] = {"scale": FloatAttr(_scale(i, scale, width), f64)}
     if is_causal:
         properties["causal"] = UnitAttr()
@@ -348,7 +349,8 @@ def attention(
         properties["grouped"] = UnitAttr()
     mask = () if attn_mask is None else (attn_mask,)
     result = i.make(AttentionOp, [query, key, value, *mask], i.element, **properties)
-    return i.reshape(result, (*lead, *i.sizes(result)[-2:]))
+    found = i.sizes(result)
+    return i.reshape(result, (*found[: len(lead)], *found[-2:]))
 
 
 @TABLE.handles("_scaled_dot_product_flash_attention_for_cpu")
@@ -392,6 +394,19 @@ def _scale(i: Builder, scale: Any, width: Expr) -> float:
     if scale is not None:
         return float(scale)
     return 1.0 / math.sqrt(max(width.value or 1, 1))
+
+
+def _with_equal_lead(i: Builder, values: Sequence[SSAValue], lead: int) -> Sequence[SSAValue]:
+    """The values with those dims of the first `lead` expanded that are 1 in the trace, where another has more."""
+    wanted: list[Expr] = []
+    for sizes in zip(*(i.sizes(value)[:lead] for value in values), strict=True):
+        wanted.append(next((size for size in sizes if i.traced(size) != 1), sizes[0]))
+    found: list[SSAValue] = []
+    for value in values:
+        sizes = i.sizes(value)
+        larger = [a if i.traced(a) != 1 or i.traced(b) == 1 else b for a, b in zip(sizes, wanted, strict=False)]
+        found.append(i.expand(value, (*larger, *sizes[lead:])))
+    return found
 
 
 def _with_heads(i: Builder, value: SSAValue, lead: int) -> SSAValue:

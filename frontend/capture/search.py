@@ -31,6 +31,7 @@ from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
 from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
 from dlcb.frontend.capture.unseen import unseen_use
+from dlcb.frontend.tracing.primes import primes_from
 from dlcb.frontend.tracing.records import Captured, Pin
 from dlcb.frontend.tracing.source import line_of
 from dlcb.frontend.tracing.steering import FREE
@@ -365,7 +366,8 @@ class _Search:
         together = frozenset(n for n in plan.held if axes.get(n) == axes.get(symbol))
         steering = FREE if found.relaxed is None else found.relaxed.steering
         near = [value + 1, value - 1] if value > 1 else []
-        values = dict.fromkeys([*near, *sorted(beside), 1, *sorted(self._taken)])
+        fresh = next(primes_from(max(plan.values.values()) + 1))
+        values = dict.fromkeys([*near, *sorted(beside), fresh, 1, *sorted({*plan.values.values(), *self._taken})])
         for other in [v for v in values if v != value][:_FEW_TRIES]:
             for symbols in dict.fromkeys((frozenset({symbol}), together)):
                 there = Plan({**plan.values, **dict.fromkeys(symbols, other)}, plan.pinned, plan.held)

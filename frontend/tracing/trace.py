@@ -25,6 +25,7 @@ from dlcb.frontend.tracing.records import Operands, Record, Value, Weight
 from dlcb.frontend.tracing.result_sizes import Found, Sizes
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
+from dlcb.frontend.tracing.stricter import refuse_as_eager
 from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, expr_of
 from dlcb.frontend.tracing.tracker import Tracker
 
@@ -135,6 +136,7 @@ class Trace(private.TorchFunctionMode):
         self.running = record
         if stand_in is None:
             result = self.fakes.call(func, args, kwargs, self.tracker, name)
+            refuse_as_eager(name, args, kwargs)
             found = self.known_sizes.found(name, args, kwargs)
         else:
             result, found = stand_in(*args, **kwargs), None

@@ -70,3 +70,64 @@ def test_sizes_of_one_are_left_to_broadcast(program: Callable[..., Any], sizes: 
 def test_groups_that_share_a_symbol_are_one() -> None:
     groups = map(frozenset, ({"a", "b"}, {"c", "d"}, {"e"}, {"d", "a"}))
     assert set(joined(groups)) == {frozenset("abcd"), frozenset("e")}
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+Shape = tuple[int, ...]
+
+
+def attention_arguments(q: Shape, k: Shape, mask: Shape) -> list[Tensor]:
+    return [torch.randn(shape) for shape in (q, k, k, mask)]
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "mask"),
+    [
+        ((2, 4, 5, 8), (2, 4, 7, 8), (2, 1, 1, 7)),
+        ((1, 4, 5, 8), (1, 4, 7, 8), (1, 1, 5, 7)),
+        ((1, 4, 1, 8), (1, 4, 7, 8), (1, 1, 1, 7)),
+        ((2, 4, 5, 8), (2, 4, 7, 8), (1, 1, 1, 1)),
+        ((1, 1, 1, 8), (1, 1, 1, 8), (1, 1, 1, 1)),
+    ],
+)
+def test_attention_with_a_mask_is_free_whatever_is_1_in_the_example(q: Shape, k: Shape, mask: Shape) -> None:
+    compiled = dlcb.compile(attend, tuple(attention_arguments(q, k, mask)), target="cpu")
+    assert not [state for state in compiled.dimensions().values() if state.startswith("pinned")]
+    for masked in ((3, 1, 1, 9), (3, 4, 6, 9), (1, 1, 6, 9), (1, 1, 1, 1)):
+        arguments = attention_arguments((3, 4, 6, 8), (3, 4, 9, 8), masked)
+        torch.testing.assert_close(compiled(*arguments), attend(*arguments))
+
+
+@pytest.mark.parametrize("heads", [(4, 1), (1, 4)])
+def test_heads_that_are_1_in_the_example_are_expanded(heads: tuple[int, int]) -> None:
+    def attend_to_all(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    example = [torch.randn(2, n, m, 8) for n, m in zip((*heads, heads[1]), (5, 7, 7), strict=True)]
+    compiled = dlcb.compile(attend_to_all, tuple(example), target="cpu")
+    for batch, queries, keys in ((2, 5, 7), (3, 1, 9)):
+        arguments = [
+            torch.randn(batch, n, m, 8) for n, m in zip((*heads, heads[1]), (queries, keys, keys), strict=True)
+        ]
+        torch.testing.assert_close(compiled(*arguments), attend_to_all(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "mask"),
+    [
+        ((1, 4, 5, 8), (1, 4, 7, 8), (2, 4, 5, 7)),
+        ((2, 1, 5, 8), (2, 1, 7, 8), (2, 4, 5, 7)),
+        ((2, 4, 1, 8), (2, 4, 7, 8), (2, 4, 5, 7)),
+        ((2, 4, 5, 8), (2, 4, 7, 8), (3, 2, 4, 5, 7)),
+    ],
+)
+def test_a_mask_that_is_larger_than_the_scores_is_refused_as_in_eager(q: Shape, k: Shape, mask: Shape) -> None:
+    arguments = attention_arguments(q, k, mask)
+    with pytest.raises(RuntimeError) as eager:
+        attend(*arguments)
+    with pytest.raises(dlcb.UserError, match="the program fails on its example inputs") as ours:
+        dlcb.compile(attend, tuple(arguments), target="cpu")
+    assert str(eager.value) in str(ours.value)

@@ -1,0 +1,37 @@
+"""What eager refuses and torch's fakes take: a trace must not go on at sizes that no call can have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+
+def refuse_as_eager(op: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """A RuntimeError where eager would raise one for operands of these sizes, though the fakes did not."""
+    check = _CHECKS.get(op)
+    if check is not None:
+        check(*args, **kwargs)
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    *_: Any,
+    enable_gqa: bool = False,
+    **__: Any,
+) -> None:
+    """A mask is added to the scores in place: it may be expanded to them, not they to it."""
+    if attn_mask is None:
+        return
+    lead = query.shape[:-2] if enable_gqa else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    scores = torch.Size((*lead, query.shape[-2], key.shape[-2]))
+    both = torch.broadcast_shapes(scores, attn_mask.shape)
+    if both != scores:
+        raise RuntimeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(both)}")
+
+
+_CHECKS: dict[str, Callable[..., None]] = {"scaled_dot_product_attention": _attention}
