@@ -1,9 +1,9 @@
 """What an operation that refuses the sizes of a trace teaches: which of them, equal in the example, it wants equal.
 
 All sizes of a trace are different, so an operation that needs two of them to be equal fails. Its operands say which
-that may be: two symbols that are equal in the example, or a symbol and a number that is its size there. Of these
-guesses the fewest are kept with which the trace gets past the operation; so four heads and a batch of four are told
-apart.
+that may be: two symbols that are equal in the example, or a symbol and a number that is its size there; of sizes that
+are computed (the length of a cache and the new tokens), those in which they differ. Of these guesses the fewest are
+kept with which the trace gets past the operation; so four heads and a batch of four are told apart.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, cast
 
+from dlcb.dialects.shape.expr import Expr, const, constant_term, sub, sym
 from dlcb.frontend.tracing.records import Operands, Record, Value
 from dlcb.frontend.tracing.result_sizes import Sizes
+from dlcb.frontend.tracing.tracked import TrackedInt
 
 _MANY = 24
 """Guesses about one operation that are tried beside the likely ones."""
@@ -28,6 +30,10 @@ class Guess:
     other: str | None
 
 
+_EXACT = frozenset("bmm cat concat concatenate conv1d conv2d conv3d linear mm stack".split())
+"""Operations that want sizes equal and take no size of 1 in place of another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The operation that a trace ended with, how many came before it, and what torch said."""
@@ -37,6 +43,11 @@ class Refused:
     text: str = ""
     sizes: Mapping[Value, Sizes] = field(default_factory=dict[Value, Sizes])
     """Of its operands, as the run knows them."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Would it refuse all other sizes too?"""
+        return self.record.op in _EXACT
 
 
 def first_line(error: Exception) -> str:
@@ -48,31 +59,66 @@ Probe = Callable[[list[Guess]], Refused | None]
 """Traces with some guesses applied; None where no operation refuses."""
 
 
-def lesson(refused: Refused, symbols: Mapping[int, str], example: Mapping[str, int], probe: Probe) -> list[Guess]:
-    """The fewest guesses with which the trace gets past the operation; none where no guesses do. `symbols`: what has
-    which traced size."""
+class Lessons:
+    """What the refusals of one program teach. What an operation wanted at a line it wants there again: the layers of a
+    network are learned from the first."""
 
-    def passes(guesses: list[Guess]) -> bool:
-        then = probe(guesses)
+    def __init__(self, example: Mapping[str, int], probe: Probe) -> None:
+        self._example = example
+        self._probe = probe
+        self._places: dict[tuple[str, str], list[_Place]] = {}
+        """By operation and line: which sizes of which operands it wanted equal."""
+        self._position = -1
+
+    def of(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
+        """The fewest sizes to be equal, or at the example's, with which the trace gets past the operation; none where
+        none do. `symbols`: what has which traced size."""
+        shapes = self._shapes(refused, symbols)
+        site, is_new = (refused.record.op, refused.record.line), refused.position > self._position
+        self._position = refused.position
+        guesses = self._guesses(self._places.get(site, []), shapes) if is_new else {}
+        if not guesses:
+            guesses = self._fewest(refused, shapes)
+            self._places[site] = list(guesses.values())
+        return list(guesses)
+
+    def alone(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
+        """The one size to be the example's with which the trace gets past the operation, whose sizes are no pairs."""
+        for dim in (dim for shape in self._shapes(refused, symbols) for _, dim in shape):
+            if self._example.get(dim.name, 1) != 1 and self._passes(refused, [guess := Guess(dim.name, None)]):
+                return [guess]
+        return []
+
+    def _shapes(self, refused: Refused, symbols: Mapping[int, str]) -> _Shapes:
+        values = _values((*refused.record.args, *refused.record.kwargs.values()))
+        return [_dims(value, refused.sizes.get(value), symbols, self._example) for value in values]
+
+    def _passes(self, refused: Refused, guesses: Iterable[Guess]) -> bool:
+        then = self._probe(list(guesses))
         return then is None or then.position > refused.position
 
-    shapes = [value.shape for value in _values((*refused.record.args, *refused.record.kwargs.values()))]
-    likely = list(dict.fromkeys(_guesses(_aligned(shapes), symbols, example)))
-    every = combinations(dict.fromkeys(size for shape in shapes for size in shape), 2)
-    others = [guess for guess in dict.fromkeys(_guesses(every, symbols, example)) if guess not in likely][:_MANY]
-    for guesses in ([likely] if likely else []) + [[*likely, other] for other in others]:
-        if passes(guesses):
-            return _fewest(guesses, passes)
-    return []
+    def _fewest(self, refused: Refused, shapes: _Shapes) -> dict[Guess, _Place]:
+        likely = self._guesses(_aligned(shapes), shapes)
+        every = self._guesses(_all_pairs(shapes), shapes)
+        others = [(guess, place) for guess, place in every.items() if guess not in likely][:_MANY]
+        for guesses in ([likely] if likely else []) + [{**likely, guess: place} for guess, place in others]:
+            if self._passes(refused, guesses):
+                kept = guesses
+                for guess in reversed(guesses):
+                    without = {other: place for other, place in kept.items() if other != guess}
+                    kept = without if self._passes(refused, without) else kept
+                return kept
+        return {}
 
-
-def _fewest(guesses: list[Guess], passes: Callable[[list[Guess]], bool]) -> list[Guess]:
-    kept = guesses
-    for guess in reversed(guesses):
-        without = [other for other in kept if other != guess]
-        if passes(without):
-            kept = without
-    return kept
+    def _guesses(self, places: Iterable[_Place], shapes: _Shapes) -> dict[Guess, _Place]:
+        """What would make the sizes at these places equal that are not, each with the first place that says so."""
+        found: dict[Guess, _Place] = {}
+        for place in places:
+            (size, one), (other_size, other) = (_dim_at(shapes, *at) for at in place)
+            guess = None if size == other_size else _guess(one, other, self._example)
+            if guess is not None:
+                found.setdefault(guess, place)
+        return found
 
 
 def _values(operands: Iterable[Any]) -> Iterator[Value]:
@@ -83,20 +129,61 @@ def _values(operands: Iterable[Any]) -> Iterator[Value]:
             yield from _values(cast(Operands, operand))
 
 
-def _aligned(shapes: list[tuple[int, ...]]) -> Iterator[tuple[int, int]]:
-    """Sizes at the same place of two operands, counted from the right."""
-    for one, other in combinations(shapes, 2):
-        yield from zip(reversed(one), reversed(other), strict=False)
+_Dim = tuple[int, Expr]
+"""A size in the trace, and what it is."""
 
 
-def _guesses(
-    pairs: Iterable[tuple[int, int]], symbols: Mapping[int, str], example: Mapping[str, int]
-) -> Iterator[Guess]:
-    """Dims of size 1 are left out: they may be broadcast."""
-    for one, other in pairs:
-        first, second = symbols.get(one), symbols.get(other)
-        if one == other or (first is None and second is None):
-            continue
-        left, right = (n if s is None else example[s] for n, s in ((one, first), (other, second)))
-        if left == right != 1:
-            yield Guess(first, second) if first is not None else Guess(cast(str, second), None)
+def _dims(value: Value, known: Sizes | None, symbols: Mapping[int, str], example: Mapping[str, int]) -> list[_Dim]:
+    """The sizes of a value; what is not known of inputs alone is told by its number."""
+    found: list[_Dim] = []
+    for size, dim in zip(value.shape, known or value.shape, strict=True):
+        if type(dim) is TrackedInt and dim.expr.free <= example.keys():
+            found.append((size, dim.expr))
+        else:
+            found.append((size, sym(symbols[size]) if size in symbols else const(size)))
+    return found
+
+
+_Shapes = list[list[_Dim]]
+_Place = tuple[tuple[int, int], tuple[int, int]]
+"""Two sizes: operand and axis of each, the axes counted from the right."""
+
+
+def _dim_at(shapes: _Shapes, operand: int, axis: int) -> _Dim:
+    """A size; an empty one where there is none."""
+    found = operand < len(shapes) and -axis <= len(shapes[operand])
+    return shapes[operand][axis] if found else (0, const(0))
+
+
+def _aligned(shapes: _Shapes) -> Iterator[_Place]:
+    """Sizes at the same place of two operands."""
+    for one, other in combinations(range(len(shapes)), 2):
+        for axis in range(1, min(len(shapes[one]), len(shapes[other])) + 1):
+            yield (one, -axis), (other, -axis)
+
+
+def _all_pairs(shapes: _Shapes) -> Iterator[_Place]:
+    """Different sizes, each where it comes first."""
+    first: dict[int, tuple[int, int]] = {}
+    for operand, dims in enumerate(shapes):
+        for axis, (size, _) in enumerate(dims):
+            first.setdefault(size, (operand, axis - len(dims)))
+    return combinations(first.values(), 2)
+
+
+def _guess(one: Expr, other: Expr, example: Mapping[str, int]) -> Guess | None:
+    """What would make them equal: where they differ in two symbols, or in one and a number, that are so in the example.
+    Dims of size 1 are left out: they may be broadcast."""
+    difference = sub(one, other)
+    terms = [term for term in difference.terms if term[1]]
+    names = [atoms[0].name for _, atoms in terms if len(atoms) == 1 and atoms[0].name in example]
+    factors = [factor for factor, _ in terms]
+    if len(names) < len(terms):
+        return None
+    match names, factors:
+        case [name], [(1 | -1) as factor] if example[name] == -factor * constant_term(difference) != 1:
+            return Guess(name, None)
+        case [first, second], ([1, -1] | [-1, 1]) if constant_term(difference) == 0:
+            if example[first] == example[second] != 1:
+                return Guess(first, second) if first in one.free else Guess(second, first)
+    return None

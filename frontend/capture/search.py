@@ -25,7 +25,7 @@ from dlcb.frontend.capture.inputs import (
     read_arguments,
 )
 from dlcb.frontend.capture.named import why_refused
-from dlcb.frontend.capture.refusals import Guess, Refused, first_line, lesson
+from dlcb.frontend.capture.refusals import Guess, Lessons, Refused, first_line
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
 from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
@@ -146,6 +146,9 @@ class _Search:
         stay."""
         self._alike: tuple[frozenset[str], ...] = ()
         """Sizes that operations want equal."""
+        self._lessons = Lessons(self._example, self._probe)
+        self._spread = Spread.PRIMES
+        """How sizes are chosen while lessons are learned."""
         self._last: tuple[Plan, Run] | None = None
         """What was traced last without refusal while these were sought."""
         self._needed: set[str] = set()
@@ -279,22 +282,43 @@ class _Search:
         learned = False
         while (refused := self._probe([])) is not None:
             reason = f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})"
-            plan = self._plan(self._reasons, self._choices()[0])
+            plan = self._plan(self._reasons, self._learning())
             symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
-            guesses = lesson(refused, symbols, self._example, self._probe)
+            guesses = self._lessons.of(refused, symbols)
+            if not guesses and self._spreads_otherwise(refused):
+                continue
+            guesses = guesses or self._lessons.alone(refused, symbols)
             if not guesses:
                 break
             learned = True
             groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
             self._alike = joined([*self._alike, *groups])
-            self._pin(self._like({g.symbol for g in guesses if g.other is None}), reason)
+            pinned = self._like({g.symbol for g in guesses if g.other is None})
+            self._pin(pinned, reason)
+            if refused.is_exact:
+                self._refused -= pinned
         return learned
+
+    def _learning(self) -> Choice:
+        choices = self._choices()
+        return next((choice for choice in choices if choice.spread is self._spread), choices[0])
+
+    def _spreads_otherwise(self, refused: Refused) -> bool:
+        """Whether sizes of another kind, kept from here on, get past the operation."""
+        was = self._spread
+        for spread in self._spreads():
+            self._spread = spread
+            then = self._probe([]) if spread is not was else refused
+            if then is None or then.position > refused.position:
+                return True
+        self._spread = was
+        return False
 
     def _probe(self, guesses: list[Guess]) -> Refused | None:
         """The operation that refuses a trace with these guesses."""
         groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
         pinned = self._like({g.symbol for g in guesses if g.other is None})
-        choice = self._choices()[0]
+        choice = self._learning()
         plan = self._plan(self._reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
         if self._known_run(plan) is not None:
             return None
@@ -367,7 +391,8 @@ class _Search:
         steering = FREE if found.relaxed is None else found.relaxed.steering
         near = [value + 1, value - 1] if value > 1 else []
         fresh = next(primes_from(max(plan.values.values()) + 1))
-        values = dict.fromkeys([*near, *sorted(beside), fresh, 1, *sorted({*plan.values.values(), *self._taken})])
+        others = sorted({*plan.values.values(), *self._taken})
+        values = dict.fromkeys([*near, 2 * value, *sorted(beside), fresh, 1, *others])
         for other in [v for v in values if v != value][:_FEW_TRIES]:
             for symbols in dict.fromkeys((frozenset({symbol}), together)):
                 there = Plan({**plan.values, **dict.fromkeys(symbols, other)}, plan.pinned, plan.held)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 import dlcb
 from dlcb.frontend.capture import capture
-from dlcb.frontend.capture.refusals import Guess, Refused, lesson
+from dlcb.frontend.capture.refusals import Guess, Lessons, Refused
+from dlcb.frontend.capture.run import Session
 from dlcb.frontend.capture.sizes import joined
 from dlcb.frontend.tracing.records import Record, Value
 
@@ -42,7 +43,7 @@ def product(truth: set[Guess], position_after: int) -> list[Guess]:
     )
     refused = Refused(Record("matmul", operands, {}, (), "model.py:1"), 5)
     after = Refused(refused.record, position_after)
-    return lesson(refused, SYMBOLS, EXAMPLE, lambda guesses: after if truth <= set(guesses) else refused)
+    return Lessons(EXAMPLE, lambda guesses: after if truth <= set(guesses) else refused).of(refused, SYMBOLS)
 
 
 def test_no_more_is_learned_than_the_operation_needs() -> None:
@@ -131,3 +132,64 @@ def test_a_mask_that_is_larger_than_the_scores_is_refused_as_in_eager(q: Shape, 
     with pytest.raises(dlcb.UserError, match="the program fails on its example inputs") as ours:
         dlcb.compile(attend, tuple(arguments), target="cpu")
     assert str(eager.value) in str(ours.value)
+
+
+def decoder_step(tokens: Tensor, past: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """A cache of keys, which are values too, for each layer."""
+    kept: list[Tensor] = []
+    for keys in past:
+        heads = tokens.unflatten(-1, (4, 8)).transpose(1, 2)
+        kept.append(torch.cat((keys, heads), 2))
+        found = torch.nn.functional.scaled_dot_product_attention(heads, kept[-1], kept[-1])
+        tokens = tokens + found.transpose(1, 2).flatten(2)
+    return tokens, kept
+
+
+def traces(program: Callable[..., Any], arguments: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often the program is traced."""
+    run, count = Session.run, 0
+
+    def counted(session: Session, *given: Any, **named: Any) -> Any:
+        nonlocal count
+        count += 1
+        return run(session, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "run", counted)
+        capture(program, arguments)
+    return count
+
+
+def test_what_a_layer_teaches_holds_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step(layers: int) -> tuple[Tensor, list[Tensor]]:
+        return torch.randn(2, 3, 32), [torch.randn(2, 4, 7, 8) for _ in range(layers)]
+
+    few, many = (traces(decoder_step, step(layers), monkeypatch) for layers in (2, 10))
+    assert many - few <= 8
+    found = capture(decoder_step, step(10))
+    assert {pin.symbol for pin in found.pins} == {"tokens_2", *(f"past_{i}_{d}" for i in range(10) for d in (1, 3))}
+
+
+def test_sizes_that_are_computed_are_equal_where_their_parts_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The length of a mask, and that of a cache and the new tokens."""
+
+    def step(new: Tensor, past: Tensor, mask: Tensor) -> Tensor:
+        keys = torch.cat((past, new), 2)
+        return attend(new, keys, keys, torch.cat((mask, mask.new_zeros(new.shape[2])))[None])
+
+    example = torch.randn(2, 4, 3, 8), torch.randn(2, 4, 7, 8), torch.randn(7)
+    compiled = dlcb.compile(step, example, target="cpu")
+    assert {d for d, s in compiled.dimensions().items() if s.startswith("pinned")} == set()
+    arguments = torch.randn(5, 4, 2, 8), torch.randn(5, 4, 11, 8), torch.randn(11)
+    torch.testing.assert_close(compiled(*arguments), step(*arguments))
+
+
+def test_a_size_that_is_divided_stays_free_where_another_is_pinned() -> None:
+    def fours(x: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:
+        return x.view(x.shape[0], x.shape[1] // 4, 4).sum(1), torch.cat((past, WEIGHT))
+
+    compiled = dlcb.compile(fours, (torch.randn(3, 12), torch.randn(5, 32)), target="cpu")
+    assert {d for d, s in compiled.dimensions().items() if s.startswith("pinned")} == {"past.shape[1]"}
+    for rows, columns in ((2, 20), (1, 4)):
+        arguments = torch.randn(rows, columns), torch.randn(rows, 32)
+        torch.testing.assert_close(compiled(*arguments), fours(*arguments))
