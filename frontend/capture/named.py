@@ -1,17 +1,18 @@
-"""What is wrong with dims that the user named: the operation that refuses them, and the sizes that it gets."""
+"""Dims that the user named: what their names say, and what is wrong with them: the operation that refuses them, and
+the sizes that it gets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from dlcb.dialects.shape.expr import Expr, add, const, evaluate, floordiv, mul, sub, sym
-from dlcb.errors import InternalError, UnsupportedError
+from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture.branches import attempt
-from dlcb.frontend.capture.inputs import Arguments
+from dlcb.frontend.capture.inputs import Arguments, different_sizes
 from dlcb.frontend.capture.refusals import Refused, first_line
 from dlcb.frontend.capture.run import Session
 from dlcb.frontend.capture.sizes import Plan
@@ -19,10 +20,68 @@ from dlcb.frontend.tracing.primes import primes_from
 from dlcb.frontend.tracing.records import Operands, Value
 from dlcb.frontend.tracing.source import line_of
 from dlcb.frontend.tracing.tracked import TrackedInt
+from dlcb.frontend.tracing.tracker import Check
 
+Groups = tuple[frozenset[str], ...]
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _STEP = 2520
 """By multiples of this other sizes are larger that are tried to see which sizes follow how: many numbers divide it."""
+
+
+class NamedDims:
+    """Dims of one name are equal, and each is to vary."""
+
+    def __init__(
+        self, session: Session, groups: Mapping[str, Sequence[str]], plans: Callable[[Groups], Iterable[Plan]]
+    ) -> None:
+        """`groups`: by name, the symbols of the dims; `plans`: sizes that are equal in these groups and free else."""
+        self._session = session
+        self._symbols = groups
+        self._plans = plans
+
+    @property
+    def groups(self) -> Groups:
+        return tuple(map(frozenset, self._symbols.values()))
+
+    def check_example(self) -> None:
+        """Dims of one name must be equal in the example."""
+        wrong = different_sizes(self._session.arguments, self._symbols)
+        if wrong:
+            why = self._why_refused()
+            raise UserError(f"{wrong}; {why or 'give an example where they are equal, which the program takes'}")
+
+    def check_free(self, reasons: Mapping[str, str]) -> None:
+        """What the user lets vary must be free; `reasons`: why symbols are pinned."""
+        for name, symbol in ((name, symbol) for name, group in self._symbols.items() for symbol in group):
+            if symbol in reasons:
+                self._refuse(symbol, name, reasons[symbol])
+
+    def pinned_with(self, symbols: frozenset[str], reason: str, must_vary: bool) -> frozenset[str]:
+        """The symbols, and those that have a name in common with one; a UserError where these must vary."""
+        for name, group in self._symbols.items():
+            varying = symbols.intersection(group)
+            if varying and must_vary:
+                self._refuse(min(varying), name, reason)
+            if varying:
+                symbols = symbols.union(group)
+        return symbols
+
+    def equalities(self) -> list[Check]:
+        """What the user said by giving one name to several dims."""
+        return [
+            Check("eq", sym(other), sym(first), f"dynamic calls both '{name}'")
+            for name, (first, *others) in self._symbols.items()
+            for other in others
+        ]
+
+    def _refuse(self, symbol: str, name: str, reason: str) -> NoReturn:
+        text, why = self._session.arguments.text_of(symbol), self._why_refused()
+        raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {why or reason}")
+
+    def _why_refused(self) -> str | None:
+        """Why the program refuses other sizes that are as the user names them; None where it takes some."""
+        why = why_refused(self._session, self._plans(self.groups))
+        return why and f"at other sizes, {why}"
 
 
 def why_refused(session: Session, plans: Iterable[Plan]) -> str | None:

@@ -175,15 +175,14 @@ def _guess(one: Expr, other: Expr, example: Mapping[str, int]) -> Guess | None:
     """What would make them equal: where they differ in two symbols, or in one and a number, that are so in the example.
     Dims of size 1 are left out: they may be broadcast."""
     difference = sub(one, other)
-    terms = [term for term in difference.terms if term[1]]
+    constant, terms = constant_term(difference), [term for term in difference.terms if term[1]]
     names = [atoms[0].name for _, atoms in terms if len(atoms) == 1 and atoms[0].name in example]
-    factors = [factor for factor, _ in terms]
-    if len(names) < len(terms):
+    factors = sorted(factor for factor, _ in terms)
+    sizes = [example[name] for name in names]
+    if len(names) < len(terms) or 1 in sizes:
         return None
-    match names, factors:
-        case [name], [(1 | -1) as factor] if example[name] == -factor * constant_term(difference) != 1:
-            return Guess(name, None)
-        case [first, second], ([1, -1] | [-1, 1]) if constant_term(difference) == 0:
-            if example[first] == example[second] != 1:
-                return Guess(first, second) if first in one.free else Guess(second, first)
+    if factors in ([1], [-1]) and sizes[0] == -factors[0] * constant:
+        return Guess(names[0], None)
+    if factors == [-1, 1] and constant == 0 and sizes[0] == sizes[1]:
+        return Guess(*names) if names[0] in one.free else Guess(names[1], names[0])
     return None

@@ -8,33 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
-from dlcb.dialects.shape.expr import Expr, evaluate, sym
+from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture.branches import attempt
 from dlcb.frontend.capture.exported import in_training
 from dlcb.frontend.capture.inputs import (
     Dynamic,
     KnownDims,
-    different_sizes,
     fixed_symbols,
     named_dims,
     read_arguments,
 )
-from dlcb.frontend.capture.named import why_refused
+from dlcb.frontend.capture.named import Groups, NamedDims
 from dlcb.frontend.capture.refusals import Guess, Lessons, Refused, first_line
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
-from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
 from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
 from dlcb.frontend.capture.unseen import unseen_use
-from dlcb.frontend.tracing.primes import primes_from
+from dlcb.frontend.capture.varying import varies
 from dlcb.frontend.tracing.records import Captured, Pin
 from dlcb.frontend.tracing.source import line_of
-from dlcb.frontend.tracing.steering import FREE
 from dlcb.frontend.tracing.tracker import Check
 from dlcb.passes.collection import without_collection
 
@@ -55,10 +52,10 @@ def capture(
     fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
     search = _Search(session, fixed, named, known.must_vary, known.derived)
     if isinstance(dynamic, Mapping):
-        search.check_named()
+        search.named.check_example()
     general = search.find_general()
     if isinstance(dynamic, Mapping):
-        search.check_varying()
+        search.named.check_free(search.reasons)
     run = general.run
     return Captured(
         name=name_of(program),
@@ -66,7 +63,7 @@ def capture(
         weights=run.weights,
         records=run.records,
         outputs=run.outputs,
-        checks=general.checks + search.equalities(),
+        checks=general.checks + search.named.equalities(),
         pins=search.pins(),
         updates=run.updates,
         aliases=run.aliases,
@@ -90,10 +87,6 @@ def name_of(program: Callable[..., Any]) -> str:
 
 _MANY_TRIES = 24
 """Runs that a search for one dim to pin may take; where there are more dims, all are pinned and freed part by part."""
-
-
-_FEW_TRIES = 8
-"""Sizes that are tried for a dim that may be broadcast."""
 
 
 class _Refusal(Exception):
@@ -135,9 +128,10 @@ class _Search:
         self._derived = derived
         self._example = session.arguments.example_sizes
         self._fixed = fixed
-        self._reasons = dict(fixed)
-        self._named = named
+        self.reasons = dict(fixed)
+        """Why symbols are pinned."""
         self._taken = numbers_of(session.program)
+        self.named = NamedDims(session, named, self._plans_of)
         self._example_runs: dict[frozenset[str], Run] = {}
         self._refused: set[str] = set()
         """What is pinned because the program refuses it, and not because the user said so."""
@@ -153,32 +147,6 @@ class _Search:
         """What was traced last without refusal while these were sought."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
-
-    def check_named(self) -> None:
-        """Dims of one name must be equal in the example."""
-        wrong = different_sizes(self._session.arguments, self._named)
-        if wrong:
-            why = self._why_not_as_named()
-            raise UserError(f"{wrong}; {why or 'give an example where they are equal, which the program takes'}")
-
-    def check_varying(self) -> None:
-        """What the user lets vary must be free."""
-        for name, symbol in ((name, symbol) for name, group in self._named.items() for symbol in group):
-            if symbol in self._reasons:
-                self._refuse(symbol, name, self._reasons[symbol])
-
-    def _refuse(self, symbol: str, name: str, reason: str) -> NoReturn:
-        text, why = self._session.arguments.text_of(symbol), self._why_not_as_named()
-        raise UserError(f"dynamic lets {text} vary ('{name}'), which the program refuses: {why or reason}")
-
-    def _why_not_as_named(self) -> str | None:
-        """Why the program refuses other sizes that are as the user names them; None where it takes some."""
-        groups = tuple(frozenset(group) for group in self._named.values())
-        choices = (Choice(groups, spread) for spread in self._spreads())
-        why = why_refused(
-            self._session, (plan_sizes(self._example, self._fixed, choice, self._taken) for choice in choices)
-        )
-        return why and f"at other sizes, {why}"
 
     def find_general(self) -> Relaxed:
         """A run that is the program wherever its checks hold."""
@@ -224,7 +192,7 @@ class _Search:
         refusal = _Refusal("")
         for choice in choices:
             try:
-                return self._accepted(self._plan(self._reasons, choice)), refusal
+                return self._accepted(self._plan(self.reasons, choice)), refusal
             except _Refusal as error:
                 refusal = error if error.symbols or not refusal.reason else refusal
                 if error.is_final:
@@ -232,26 +200,23 @@ class _Search:
         return None, refusal
 
     def _choices(self) -> list[Choice]:
-        together = joined([*(frozenset(group) for group in self._named.values()), *self._alike])
+        together = joined([*self.named.groups, *self._alike])
         if not self._must_vary:
             return [Choice(together, spread) for spread in self._spreads()]
         groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
         return [Choice(groups, spread) for spread in self._spreads() for groups in groupings]
 
     def _spreads(self) -> list[Spread]:
-        free = (size for name, size in self._example.items() if name not in self._reasons)
+        free = (size for name, size in self._example.items() if name not in self.reasons)
         return [spread for spread in Spread if spread is not Spread.SQUARES or any(map(is_square, free))]
 
     def pins(self) -> list[Pin]:
-        return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self._reasons.items()]
+        return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self.reasons.items()]
 
-    def equalities(self) -> list[Check]:
-        """What the user said by giving one name to several dims."""
-        return [
-            Check("eq", sym(other), sym(first), f"dynamic calls both '{name}'")
-            for name, (first, *others) in self._named.items()
-            for other in others
-        ]
+    def _plans_of(self, groups: Groups) -> Iterator[Plan]:
+        """Sizes that are equal in these groups, where only that is fixed which the user fixed."""
+        for spread in self._spreads():
+            yield plan_sizes(self._example, self._fixed, Choice(groups, spread), self._taken)
 
     def _plan(self, pinned: Iterable[str], choice: Choice, taken: set[int] | None = None) -> Plan:
         choice = replace(choice, held=choice.held | self._held.keys())
@@ -262,18 +227,13 @@ class _Search:
     def _equal_groups(self, by_axis: bool = False) -> list[frozenset[str]]:
         """Symbols that are not pinned, by the example's size; with `by_axis`, only those at the same axis together."""
         axes = self._session.arguments.axes if by_axis else {}
-        return equal_groups({n: (size, axes.get(n)) for n, size in self._example.items() if n not in self._reasons})
+        return equal_groups({n: (size, axes.get(n)) for n, size in self._example.items() if n not in self.reasons})
 
     def _pin(self, symbols: frozenset[str], reason: str) -> None:
-        for name, group in self._named.items():
-            varying = symbols.intersection(group)
-            if varying and self._must_vary:
-                self._refuse(min(varying), name, reason)
-            if varying:
-                symbols = symbols.union(group)
+        symbols = self.named.pinned_with(symbols, reason, self._must_vary)
         self._refused |= symbols
         for symbol in sorted(symbols):
-            self._reasons[symbol] = reason
+            self.reasons[symbol] = reason
 
     # What operations say that refuse sizes
 
@@ -282,7 +242,7 @@ class _Search:
         learned = False
         while (refused := self._probe([])) is not None:
             reason = f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})"
-            plan = self._plan(self._reasons, self._learning())
+            plan = self._plan(self.reasons, self._learning())
             symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
             guesses = self._lessons.of(refused, symbols)
             if not guesses and self._spreads_otherwise(refused):
@@ -319,7 +279,7 @@ class _Search:
         groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
         pinned = self._like({g.symbol for g in guesses if g.other is None})
         choice = self._learning()
-        plan = self._plan(self._reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
+        plan = self._plan(self.reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
         if self._known_run(plan) is not None:
             return None
         run = attempt(self._session, plan)
@@ -341,7 +301,7 @@ class _Search:
     def _with_ones(self, reason: str) -> _Found | None:
         """A run with the dims of size 1 as they are: they may be broadcast."""
         axes = self._session.arguments.axes
-        ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes and n not in self._reasons)
+        ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes and n not in self.reasons)
         choices = [replace(choice, held=ones) for choice in self._choices()] if ones else []
         found, _ = self._first_accepted(choices)
         if found is not None:
@@ -356,21 +316,21 @@ class _Search:
             return found
         try:
             freed = self._accepted(Plan(plan.values, plan.pinned - candidates, candidates))
-            varying = frozenset(n for n in candidates if self._varies(n, freed))
+            varying = frozenset(
+                n for n in candidates if varies(self._session, n, freed.plan, freed.run, freed.relaxed, self._taken)
+            )
             if varying < candidates:
                 freed = self._accepted(Plan(plan.values, (plan.pinned | candidates) - varying, varying))
         except _Refusal:
             return self._with_pins(found)
         for name in candidates:
-            self._reasons.pop(name, None) if name in varying else self._reasons.setdefault(
-                name, self._held.get(name, "")
-            )
+            self.reasons.pop(name, None) if name in varying else self.reasons.setdefault(name, self._held.get(name, ""))
         return freed
 
     def _with_pins(self, found: _Found) -> _Found:
         """The run with what is held pinned."""
         plan = found.plan
-        self._reasons |= {name: self._held[name] for name in plan.held}
+        self.reasons |= {name: self._held[name] for name in plan.held}
         return self._accepted(Plan(plan.values, plan.kept)) if plan.held else found
 
     def _may_broadcast(self, symbol: str) -> bool:
@@ -378,28 +338,6 @@ class _Search:
         arguments = self._session.arguments
         several = sum(leaf.kind == "tensor" for leaf in arguments.leaves) > 1
         return symbol in arguments.axes and (several or self._example[symbol] == 1)
-
-    def _varies(self, symbol: str, found: _Found) -> bool:
-        """Is it the same program with another size in that place, or in all those of its axis that are held? Where it
-        asks whether the size is this one, it need not be."""
-        checks = found.run.checks if found.relaxed is None else found.relaxed.checks
-        if any(c.kind == "eq" and c.comparison is not None and c.free == frozenset({symbol}) for c in checks):
-            return True
-        plan, axes, value = found.plan, self._session.arguments.axes_from_the_right, found.plan.values[symbol]
-        beside = {plan.values[n] for n, axis in axes.items() if axis == axes.get(symbol)}
-        together = frozenset(n for n in plan.held if axes.get(n) == axes.get(symbol))
-        steering = FREE if found.relaxed is None else found.relaxed.steering
-        near = [value + 1, value - 1] if value > 1 else []
-        fresh = next(primes_from(max(plan.values.values()) + 1))
-        others = sorted({*plan.values.values(), *self._taken})
-        values = dict.fromkeys([*near, 2 * value, *sorted(beside), fresh, 1, *others])
-        for other in [v for v in values if v != value][:_FEW_TRIES]:
-            for symbols in dict.fromkeys((frozenset({symbol}), together)):
-                there = Plan({**plan.values, **dict.fromkeys(symbols, other)}, plan.pinned, plan.held)
-                run = attempt(self._session, there, steering)
-                if run is not None and difference(found.run, run) is None:
-                    return True
-        return False
 
     # Pins
 
@@ -412,7 +350,7 @@ class _Search:
         singles = [(frozenset({n}), choice) for choice in primes for group in groups for n in sorted(group)]
         for symbols, choice in [*singles, *((group, primes[-1]) for group in groups)]:
             try:
-                found = self._accepted(self._plan(symbols | self._reasons.keys(), choice))
+                found = self._accepted(self._plan(symbols | self.reasons.keys(), choice))
             except _Refusal:
                 continue
             self._pin(symbols, reason)
@@ -422,7 +360,7 @@ class _Search:
     def _pin_all_but_some(self, reason: str) -> _Found:
         """From the example's sizes, free what can be freed: dims of one size together, else one by one."""
         pinned = frozenset(self._example)
-        why = dict.fromkeys(pinned - self._reasons.keys(), reason)
+        why = dict.fromkeys(pinned - self.reasons.keys(), reason)
         best = _Found(self._example_plan(), self._example_sizes())
         freed: list[frozenset[str]] = []
         for symbols in self._parts():
@@ -435,7 +373,7 @@ class _Search:
             else:
                 pinned -= symbols
                 freed.append(symbols)
-        for symbol in sorted(pinned - self._reasons.keys()):
+        for symbol in sorted(pinned - self.reasons.keys()):
             self._pin(frozenset({symbol}), why[symbol])
         return best
 
@@ -444,7 +382,7 @@ class _Search:
         first, ints after sizes: what must be below another number can only follow it. Where all that may vary is named,
         the names say which go together."""
         if not self._must_vary:
-            return [frozenset(group) for group in self._named.values()]
+            return list(self.named.groups)
         axes = self._session.arguments.axes
         aligned = self._equal_groups(by_axis=True)
         parts: list[frozenset[str]] = []
@@ -502,7 +440,7 @@ class _Search:
         return broken if there is None else [c for c in general.checks if not c.holds(there.traced)]
 
     def _example_plan(self) -> Plan:
-        return Plan(self._example, frozenset(self._reasons))
+        return Plan(self._example, frozenset(self.reasons))
 
     def _example_sizes(self, pinned: frozenset[str] | None = None) -> Run:
         """The run at the example's own sizes, of which these are plain numbers to the program."""

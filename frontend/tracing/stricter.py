@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -27,11 +28,17 @@ def _attention(
     """A mask is added to the scores in place: it may be expanded to them, not they to it."""
     if attn_mask is None:
         return
-    lead = query.shape[:-2] if enable_gqa else torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    scores = torch.Size((*lead, query.shape[-2], key.shape[-2]))
-    both = torch.broadcast_shapes(scores, attn_mask.shape)
+    lead = list(query.shape[:-2]) if enable_gqa else _broadcast(query.shape[:-2], key.shape[:-2])
+    scores = [*lead, query.shape[-2], key.shape[-2]]
+    both = _broadcast(scores, attn_mask.shape)
     if both != scores:
-        raise RuntimeError(f"output with shape {list(scores)} doesn't match the broadcast shape {list(both)}")
+        raise RuntimeError(f"output with shape {scores} doesn't match the broadcast shape {both}")
+
+
+def _broadcast(*shapes: Sequence[int]) -> list[int]:
+    """Of shapes that broadcast."""
+    aligned = zip_longest(*map(reversed, shapes), fillvalue=1)
+    return [next((size for size in sizes if size != 1), 1) for sizes in aligned][::-1]
 
 
 _CHECKS: dict[str, Callable[..., None]] = {"scaled_dot_product_attention": _attention}

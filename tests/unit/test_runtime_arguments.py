@@ -17,10 +17,10 @@ from dlcb.runtime.rows import check_program
 class OnGpu(torch.Tensor):
     """A tensor that says that it is on a GPU."""
 
-    index = 0
+    gpu = 0
 
     def get_device(self) -> int:
-        return self.index
+        return self.gpu
 
 
 def reader(device: str) -> CallerArguments:
@@ -31,7 +31,7 @@ def reader(device: str) -> CallerArguments:
 
 def on_gpu(index: int) -> torch.Tensor:
     x = torch.zeros(3).as_subclass(OnGpu)
-    x.index = index
+    x.gpu = index
     return x
 
 
