@@ -28,7 +28,7 @@ def hostile_seed() -> int:
 class CpuKernels:
     """`extern "C" int launch_NAME(void** arguments, long long blocks, int order_seed)` of a shared library. Threads a
     block are part of the compiled kernel; blocks and threads run in the order that the seed says. A launch returns 1
-    where a check failed; `dlcb_failure` then says which, in this thread."""
+    where a check failed, or where a vector lies as a GPU moves none; `dlcb_failure` then says which, in this thread."""
 
     def __init__(self, library: Path, order_seed: int | None = None) -> None:
         try:
@@ -56,8 +56,6 @@ class CpuKernels:
 
     def launcher(self, function: Any, step: Launch, pointers: int, stream: int) -> Callable[[], None]:
         run = partial(function, pointers, step.blocks, self._order_seed)
-        if not step.failures:
-            return run
 
         def launch() -> None:
             if run():
@@ -70,6 +68,10 @@ class CpuKernels:
         read = self._library.dlcb_failure
         read.restype = ctypes.POINTER(ctypes.c_longlong)
         check, value, size = read()[:3]
+        if check < 0:
+            return InternalError(
+                f"{step.kernel}: moves {size} bytes at an address that is {value} past a multiple of it"
+            )
         if check > len(step.failures):
             return InternalError(f"{step.kernel}: check {check - 1} failed, the program knows {len(step.failures)}")
         kind, text = cast("tuple[str, str]", step.failures[check - 1])

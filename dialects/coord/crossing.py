@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
-from dlcb.dialects.coord.levels import inputs_of
 from dlcb.dialects.coord.ops import AccessOp, KernelOp, StoreOp
-from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, facts_along, memory_ops, moves_vectors
+from dlcb.dialects.coord.vectors import Along, VectorFacts, buffer_element, facts_along, memory_ops
 
 MAX_BYTES = 32
 """What crosses shares a block's memory: beyond so many bytes an element it is read and written as it lies."""
@@ -38,7 +35,9 @@ def crossing(kernel: KernelOp) -> Crossing | None:
     """What crosses along the axis along which most does, the innermost of these; None where nothing is to be gained
     from tiles: the kernel has a row, nothing crosses, or nothing is stored along the innermost axis."""
     last = len(kernel.outer.dims) - 1
-    if kernel.row.dims or not any(isinstance(op, StoreOp) and moves_vectors(op) for op in kernel.body.block.ops):
+    along = Along(kernel)
+    stores = [op for op in kernel.body.block.ops if isinstance(op, StoreOp)]
+    if kernel.row.dims or all(along.demands(op) is None for op in stores):
         return None
     found = [_along(kernel, axis, candidates) for axis in range(last) if (candidates := _candidates(kernel, axis))]
     best = max(found, key=lambda c: (c.bytes, c.axis), default=None)
@@ -61,11 +60,11 @@ def _candidates(kernel: KernelOp, axis: int) -> list[AccessOp | StoreOp]:
 
 
 def _along(kernel: KernelOp, axis: int, candidates: Sequence[AccessOp | StoreOp]) -> Crossing:
-    moving, inner = varying(kernel, axis), varying(kernel, len(kernel.outer.dims) - 1)
+    along, inner = Along(kernel, axis), Along(kernel)
     found: list[AccessOp | StoreOp] = []
     left = MAX_BYTES
     for op in candidates:
-        crosses = moves_vectors(op, axis) if isinstance(op, StoreOp) else _is_read_along(op, moving, inner)
+        crosses = along.demands(op) is not None if isinstance(op, StoreOp) else _is_read_along(op, along, inner)
         if crosses and (size := buffer_element(op.buffer)) <= left:
             left -= size
             found.append(op)
@@ -73,19 +72,9 @@ def _along(kernel: KernelOp, axis: int, candidates: Sequence[AccessOp | StoreOp]
     return Crossing(axis, loads, tuple(op for op in found if isinstance(op, StoreOp)))
 
 
-def _is_read_along(op: AccessOp, moving: Container[SSAValue], inner: Container[SSAValue]) -> bool:
+def _is_read_along(op: AccessOp, along: Along, inner: Along) -> bool:
     """Is it read at other places for neighbours along the innermost axis, and is nothing but the stride what moves it
     along the other axis?"""
     if op.extra is None:
         return op.strides.dims[-1] != 0
-    return op.extra not in moving and (op.strides.dims[-1] != 0 or op.extra in inner)
-
-
-def varying(kernel: KernelOp, axis: int) -> set[SSAValue]:
-    """The values that differ between neighbours along an axis."""
-    found: set[SSAValue] = {kernel.axes[axis]}
-    for op in kernel.body.block.ops:
-        accesses = [inner for inner in op.walk() if isinstance(inner, AccessOp)]
-        if any(a.strides.dims[axis] != 0 for a in accesses) or any(v in found for v in inputs_of(op)):
-            found.update(op.results)
-    return found
+    return op.extra not in along.varying and (op.strides.dims[-1] != 0 or op.extra in inner.varying)

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
-from dlcb.dialects.coord.ops import AccessOp, BufferType, ConstantOp, KernelOp, ParamOp, StoreOp
+from dlcb.dialects.coord.ops import AccessOp, BufferType, ConstantOp, IndexOp, KernelOp, ParamOp, StoreOp
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import BYTES
 
 MAX_VECTOR_BYTES = 16
+MAX_VECTOR = 8
 
 
 @dataclass(frozen=True, slots=True)
 class VectorFacts:
     """`widest`: elements a thread can move at once. To use a vector of v: `aligned` buffers start at a multiple of v
-    elements, and `divisible` dims (sizes, strides, shifts) are multiples of v. `strided`: some operand may have any
-    stride along the axis."""
+    elements, and `divisible` dims (sizes, strides, factors of offsets) are multiples of v. `strided`: some operand may
+    have any stride along the axis."""
 
     widest: int
     aligned: tuple[int, ...]
@@ -27,10 +29,73 @@ class VectorFacts:
     strided: bool = False
 
 
-def moves_vectors(op: AccessOp | StoreOp, axis: int = -1) -> bool:
-    """Does it touch neighbouring memory for neighbouring coordinates of an axis, always?"""
-    strides = op.strides.dims
-    return bool(strides) and strides[axis] == 1 and shift_of(op) is not None and op.guard is None
+class Along:
+    """What moves along an axis of a kernel."""
+
+    def __init__(self, kernel: KernelOp, axis: int = -1) -> None:
+        self._kernel = kernel
+        self._axis = axis
+
+    @cached_property
+    def varying(self) -> set[SSAValue]:
+        """The values that differ between neighbours."""
+        found: set[SSAValue] = {self._kernel.axes[self._axis]}
+        self._visit(self._kernel.body.block, found)
+        return found
+
+    def _visit(self, block: Block, found: set[SSAValue]) -> None:
+        for op in block.ops:
+            inner = [part for region in op.regions for part in region.blocks]
+            for part in inner:
+                self._visit(part, found)
+            moves = isinstance(op, AccessOp) and op.strides.dims[self._axis] != 0
+            inside = (value for part in inner for made in part.walk() for value in made.results)
+            if moves or any(value in found for value in (*op.operands, *inside)):
+                found.update(op.results)
+
+    def demands(self, op: AccessOp | StoreOp) -> tuple[Dim, ...] | None:
+        """What a vector's width must divide, beside strides and sizes, so that the op moves vectors; None where it
+        moves single elements: neighbours lie elsewhere, or do not all exist."""
+        strides = op.strides.dims
+        if not strides or strides[self._axis] != 1:
+            return None
+        if op.guard is not None and (isinstance(op, StoreOp) or op.guard in self.varying):
+            return None
+        if op.extra is None:
+            return ()
+        factors = None if op.extra in self.varying else factors_of(op.extra)
+        odd = factors is None or any(isinstance(factor, int) and factor % 2 for factor in factors)
+        return None if factors is None or odd else factors
+
+
+def factors_of(value: SSAValue) -> tuple[Dim, ...] | None:
+    """Dims such that what divides them all divides the value too; None where that takes more than a look."""
+    op = value.owner
+    match op:
+        case ConstantOp():
+            return (int(op.number),) if op.number else ()
+        case ParamOp():
+            return (op.param.data,)
+        case IndexOp() if op.function.data == "mul":
+            known = [found for found in map(factors_of, op.args) if found is not None]
+            return min(known, key=_doubt) if known else None
+        case IndexOp() if op.function.data in ("add", "sub", "minimum", "maximum"):
+            return _factors_of_all(op.args)
+        case IndexOp() if op.function.data == "select":
+            return _factors_of_all(op.args[1:])
+        case _:
+            return None
+
+
+def _factors_of_all(values: Sequence[SSAValue]) -> tuple[Dim, ...] | None:
+    parts = list(map(factors_of, values))
+    known = [dim for part in parts if part is not None for dim in part]
+    return None if None in parts else tuple(dict.fromkeys(known))
+
+
+def _doubt(factors: tuple[Dim, ...]) -> int:
+    """How far they are from being multiples of every vector."""
+    return sum(isinstance(factor, str) or factor % MAX_VECTOR != 0 for factor in factors)
 
 
 def shift_of(op: AccessOp | StoreOp) -> Dim | None:
@@ -63,13 +128,15 @@ def vector_facts(kernel: KernelOp) -> VectorFacts:
 def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) -> VectorFacts:
     """Of these loads and stores, along an axis."""
     sizes: tuple[Dim, ...] = (*kernel.outer.dims, *kernel.row.dims)
-    moving = [op for op in ops if moves_vectors(op, axis)]
+    along = Along(kernel, axis)
+    demands = {op: found for op in ops if (found := along.demands(op)) is not None}
+    moving = list(demands)
     numbers = {value: i for i, value in enumerate(kernel.buffers)}
     strided = any(isinstance(dim, str) for op in ops for dim in op.strides.dims[axis : axis + 1])
     if not moving or strided:
         return VectorFacts(1, (), (), strided)
     widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
-    divisible = dict.fromkeys(shift for op in moving if (shift := shift_of(op)) is not None and shift != 0)
+    divisible = dict.fromkeys(dim for found in demands.values() for dim in found)
     if len(sizes) > 1 or kernel.row.dims:
         divisible[sizes[axis]] = None
         for op in moving:
@@ -77,4 +144,4 @@ def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) 
     while widest > 1 and any(isinstance(d, int) and d % widest for d in divisible):
         widest //= 2
     aligned = tuple(sorted({numbers[op.buffer] for op in moving}))
-    return VectorFacts(min(widest, 8), aligned, tuple(d for d in divisible if isinstance(d, str)))
+    return VectorFacts(min(widest, MAX_VECTOR), aligned, tuple(d for d in divisible if isinstance(d, str)))

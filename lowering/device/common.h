@@ -16,11 +16,13 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dlcb_vec {
 };
 template <int N, class T>
 DLCB_DEVICE dlcb_vec<T, N> dlcb_load_vector(const T* array, dlcb_i64 index) {
-  return *(const dlcb_vec<T, N>*)(array + index);
+  typedef dlcb_vec<T, N> vec;
+  return DLCB_ALIGNED(array + index, alignof(vec)) ? *(const vec*)(array + index) : vec{};
 }
 template <class T, int N>
 DLCB_DEVICE void dlcb_store_vector(T* array, dlcb_i64 index, dlcb_vec<T, N> values) {
-  *(dlcb_vec<T, N>*)(array + index) = values;
+  typedef dlcb_vec<T, N> vec;
+  if (DLCB_ALIGNED(array + index, alignof(vec))) *(vec*)(array + index) = values;
 }
 
 // dividend / divisor for a dividend that is not negative; see magic.py for the constants.

@@ -146,7 +146,8 @@ void dlcb_launch(void (*plain)(dlcb_block<false, Threads>, P...), void (*hostile
   else dlcb_run(hostile, args, blocks, (dlcb_u64)seed, parameters);
 }
 
-// What the first check that failed in this launch says: 1 + its number, the value, the size. A launch runs in one thread.
+// What the first check that failed in this launch says: 1 + its number, the value, the size; or -1, the bytes from the last
+// multiple to an address that vectors of so many bytes can't have, these bytes. A launch runs in one thread.
 static thread_local long long dlcb_failed[3];
 extern "C" const long long* dlcb_failure() { return dlcb_failed; }
 
@@ -157,6 +158,12 @@ __attribute__((noinline, cold)) static void dlcb_fail(dlcb_i64 number, dlcb_i64 
   dlcb_failed[2] = size;
 }
 
+static inline bool dlcb_aligned(const void* address, size_t bytes) {
+  const size_t over = (size_t)address % bytes;
+  if (over) dlcb_fail(-2, (dlcb_i64)over, (dlcb_i64)bytes);
+  return !over;
+}
+#define DLCB_ALIGNED(address, bytes) __builtin_expect(dlcb_aligned(address, bytes), 1)
 #define DLCB_CHECK(number, holds, value, size) \
   if (__builtin_expect(!(holds), 0)) dlcb_fail(number, value, size)
 #define DLCB_KERNEL(name, threads, ...)                                                 \

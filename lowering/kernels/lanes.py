@@ -15,7 +15,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.check import CheckOp
-from dlcb.dialects.coord.vectors import moves_vectors
+from dlcb.dialects.coord.vectors import Along
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import compute_type, i1, i32, i64, index
 from dlcb.errors import InternalError
@@ -55,20 +55,23 @@ class Lanes:
         provide: Provider = lambda _: None,
         axis: int = -1,
         neighbours: bool = True,
+        along: Along | None = None,
     ):
-        """`neighbours=False`: the lanes are any coordinates, and move no vectors."""
+        """`neighbours=False`: the lanes are any coordinates, and move no vectors; `along`: what moves along the axis,
+        if that was asked already."""
         self.kernel = kernel
         self.b = b
         self.lanes = lanes
         self.provide = provide
         self.axis = axis
         self.neighbours = neighbours
+        self.along = along or Along(kernel, axis)
         self.values: dict[SSAValue, Values] = dict(coords)
         self._axes = list(kernel.axes)
 
     def inner(self) -> Lanes:
         """For the body of a loop or a branch: knows what is known here; what it computes stays there."""
-        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide, self.axis, self.neighbours)
+        return Lanes(self.kernel, self.b, self.values, self.lanes, self.provide, self.axis, self.neighbours, self.along)
 
     def get(self, value: SSAValue) -> Values:
         """The value, computed if need be; operands first, without recursion into long chains."""
@@ -196,11 +199,27 @@ class Lanes:
             total = each(lambda t, e: b.add(t, self._number(e)), total, self.get(op.extra))
         return total
 
+    def moves_vectors(self, op: ops.AccessOp | ops.StoreOp) -> bool:
+        return self.lanes > 1 and self.neighbours and self.along.demands(op) is not None
+
+    def _vector(self, op: ops.AccessOp) -> Values:
+        """Neighbours at once; where a guard, which is the same for all, does not hold, nothing is touched."""
+        b, place = self.b, self.place(op, first=True)[0]
+        array = b.pointer[op.buffer]
+        if op.guard is None:
+            return b.load_vector(array, place, self.lanes)
+        assert op.other is not None
+        found = [b.var(at_lane(self.values[op.other], lane)) for lane in range(self.lanes)]
+        with b.if_(self._truth(self.values[op.guard][0])):
+            for var, value in zip(found, b.load_vector(array, place, self.lanes), strict=True):
+                b.set(var, value)
+        return [b.get(var) for var in found]
+
     def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b
         array = b.pointer[op.buffer]
-        if self.lanes > 1 and self.neighbours and moves_vectors(op, self.axis):
-            return b.load_vector(array, self.place(op, first=True)[0], self.lanes)
+        if self.moves_vectors(op):
+            return self._vector(op)
         places = self.place(op)
         if op.guard is not None:
             assert op.other is not None
@@ -216,7 +235,9 @@ class Lanes:
         b = self.b
         array = b.pointer[op.buffer]
         value = self.get(op.value)
-        if self.lanes > 1 and self.neighbours and moves_vectors(op, self.axis):
+        if self.moves_vectors(op):
+            if op.extra is not None:
+                self.get(op.extra)
             b.store_vector([at_lane(value, n) for n in range(self.lanes)], array, self.place(op, first=True)[0])
             return
         if op.extra is not None:

@@ -1,4 +1,4 @@
-"""Concatenations that begin alike share memory where they may, and kernels that read from a place on move vectors."""
+"""Concatenations that begin alike share memory where they may."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.coord.ops import KernelOp
-from dlcb.dialects.coord.vectors import memory_ops, shift_of, vector_facts
 from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.structure import LaunchOp
-from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.graph.view import ConcatOp, InsertOp
-from dlcb.dialects.shape.expr import floordiv, sym
 from dlcb.lowering import pipeline
 from dlcb.passes.concatenations import FEWEST
-from dlcb.passes.uses import needs_wide, uses_of
 from dlcb.tests.graphs import Graph, graph
 
 
@@ -100,43 +96,3 @@ def test_what_is_returned_has_memory_of_its_own() -> None:
     for length, parts in ((3, 7), (7, 6)):
         module = lowered(chain(None, length), "strides")
         assert (count(module, ConcatOp), count(module, InsertOp)) == (1, parts)
-
-
-def kernel_of(build: Callable[[Graph, SSAValue], SSAValue], *dims: Dim) -> tuple[ModuleOp, KernelOp]:
-    """The kernel of what is computed of a product of these sizes."""
-
-    def whole(g: Graph) -> None:
-        g.give(build(g, g.matmul(g.input("x", dims[0], 8, element="f16"), g.input("w", 8, dims[1], element="f16"))))
-
-    module = lowered(whole, "coordinates")
-    (kernel,) = [op for op in module.walk() if isinstance(op, KernelOp)]
-    return module, kernel
-
-
-def test_a_part_of_rows_is_read_in_vectors_where_it_starts_at_a_multiple() -> None:
-    def widest(start: int) -> int:
-        _, kernel = kernel_of(lambda g, x: g.exp(g.slice(x, (0, start), ("n", 64))), "n", 96)
-        return vector_facts(kernel).widest
-
-    assert list(map(widest, (0, 32, 4, 6, 5))) == [8, 8, 4, 2, 1]
-
-
-def test_the_place_of_a_part_is_looked_at_in_a_call_where_it_is_free() -> None:
-    def halves(g: Graph, x: SSAValue) -> SSAValue:
-        half = g.dim(floordiv(sym("m"), 2))
-        return g.mul(g.slice(x, (0, 0), ("n", half)), g.slice(x, (0, half), ("n", half)))
-
-    module, kernel = kernel_of(halves, "n", "m")
-    facts = vector_facts(kernel)
-    (use,) = uses_of(module)[kernel.symbol]
-    (shift,) = {shift_of(op) for op in memory_ops(kernel)} - {0}
-    assert isinstance(shift, str)
-    assert facts.widest == 8
-    assert shift in facts.divisible
-    assert use.bound[shift] is sym("d0")
-
-
-def test_a_literal_place_does_not_ask_for_64_bits() -> None:
-    for rows, wide in ((1000, False), (2**25, True)):
-        module, kernel = kernel_of(lambda g, x, rows=rows: g.exp(g.slice(x, (0, 32), (rows, 64))), rows, 96)
-        assert needs_wide(kernel, uses_of(module)[kernel.symbol]) is wide
