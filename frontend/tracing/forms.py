@@ -201,11 +201,12 @@ def _convolution(
 
 
 def _cat(tensors: Sequence[Form], dim: int = 0) -> Result:
+    """Channels come last only where they do in all operands."""
     first, *others = tensors
     axis = range(len(first.shape))[dim]
     lengths = [form.shape[axis] for form in tensors]
     are_same = all(_shape_but(axis, form.shape) == _shape_but(axis, first.shape) for form in others)
-    is_known = all(map(_is_usual, tensors)) and 0 not in (*lengths, *first.shape)
+    is_known = any(map(_is_usual, tensors)) and 0 not in (*lengths, *first.shape)
     if not is_known or not are_same or not _are_alike(first, *others):
         return None
     return _made(first, (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :]))

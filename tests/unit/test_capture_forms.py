@@ -91,6 +91,9 @@ def convolution() -> Iterator[Call]:
 def cat() -> Iterator[Call]:
     for x, dim in product(tensors(*ROWS), (0, 1, -1, 5)):
         yield from (([x, x], dim), ((x, x[:1]), dim), ([x, torch.empty(0)], dim), ([x, x.sum(0)], dim), ([x],))
+    for shape in (*ROWS[:3], *PICTURES[:5], (1, 1, 1, 1), (3, 1, 5, 1)):
+        for x, y in product(tensors(shape), tensors(shape)):
+            yield from (([x, y], 0), ([y, x, y], 1), ([y, y, x], 2))
 
 
 def view() -> Iterator[Call]:
