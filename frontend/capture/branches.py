@@ -21,7 +21,7 @@ from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.errors import InternalError
 from dlcb.frontend.capture.merge import Merge, NoMerge, merge
 from dlcb.frontend.capture.retrace import difference_at_traced_sizes
-from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.run import Mend, Run, Session
 from dlcb.frontend.capture.sizes import Plan
 from dlcb.frontend.tracing.primes import primes_from
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
@@ -64,9 +64,9 @@ def generalized(session: Session, plan: Plan, general: General, among: Iterable[
     return found if _is_right(session, plan, found, general) else general
 
 
-def attempt(session: Session, plan: Plan, steering: Steering = FREE) -> Run | None:
+def attempt(session: Session, plan: Plan, steering: Steering = FREE, mend: Mend | None = None) -> Run | None:
     try:
-        return session.run(plan, steering)
+        return session.run(plan, steering, mend)
     except InternalError:
         raise
     except Exception:

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any, cast
 
 from dlcb.dialects.shape.expr import Expr, const, constant_term, sub, sym
+from dlcb.frontend.capture.sizes import joined
 from dlcb.frontend.tracing.records import Operands, Record, Value
 from dlcb.frontend.tracing.result_sizes import Sizes
 from dlcb.frontend.tracing.tracked import TrackedInt
@@ -81,6 +82,19 @@ class Lessons:
             guesses = self._fewest(refused, shapes)
             self._places[site] = list(guesses.values())
         return list(guesses)
+
+    def again(self, refused: Refused, symbols: Mapping[int, str]) -> tuple[list[Guess], dict[tuple[int, int], int]]:
+        """Where an operation is refused at a line where one was: what it wants equal there, and the sizes with which it
+        would go on, by operand and axis; both empty elsewhere."""
+        places = self._places.get((refused.record.op, refused.record.line), [])
+        shapes = self._shapes(refused, symbols)
+        guesses = self._guesses(places, shapes)
+        sizes: dict[tuple[int, int], int] = {}
+        for group in joined(map(frozenset, places)) if guesses else ():
+            dims = [_dim_at(shapes, *at) for at in group]
+            literals = [size for size, dim in dims if dim.is_const]
+            sizes |= dict.fromkeys(group, min(literals or [size for size, _ in dims]))
+        return list(guesses), sizes
 
     def alone(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
         """The one size to be the example's with which the trace gets past the operation, whose sizes are no pairs."""

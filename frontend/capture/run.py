@@ -28,7 +28,7 @@ from dlcb.frontend.tracing.result_sizes import Sizes
 from dlcb.frontend.tracing.rewritten import Rewritten
 from dlcb.frontend.tracing.special import make_handlers
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
-from dlcb.frontend.tracing.trace import Trace
+from dlcb.frontend.tracing.trace import Resized, Trace
 from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedSize, symbol
 from dlcb.frontend.tracing.tracker import Check
 
@@ -64,6 +64,10 @@ class Run:
     """The program's own operands where edits stand in place of them."""
 
 
+Mend = Callable[[Refused], Resized | None]
+"""For an operation that is refused: the sizes with which a run may go on; None where it ends."""
+
+
 class Session:
     """One program with its arguments; fake twins of its weights are shared by all runs."""
 
@@ -93,9 +97,16 @@ class Session:
         self.rewritten = Rewritten(self.program)
         return True
 
-    def run(self, plan: Plan, steering: Steering = FREE) -> Run:
-        """Run the program at the plan's sizes, on the way that `steering` says."""
+    def run(self, plan: Plan, steering: Steering = FREE, mend: Mend | None = None) -> Run:
+        """Run the program at the plan's sizes, on the way that `steering` says. With `mend` the run is no run of the
+        program where an operation was refused: it goes on with the sizes that `mend` gives."""
         trace = Trace(self._fakes, self._named, self._handlers, steering)
+
+        def refused(record: Record, error: Exception) -> Refused:
+            return Refused(record, len(trace.records), first_line(error), trace.known_sizes.of)
+
+        if mend is not None:
+            trace.mend = lambda record, error: mend(refused(record, error))
         inputs: list[Input] = []
         leaves = [self._leaf(trace, argument, plan, inputs) for argument in self.arguments.leaves]
         args, kwargs = private.unflatten(leaves, self.arguments.spec)
@@ -110,7 +121,7 @@ class Session:
             self.reached = len(trace.records)
             self.compared = next((check for check in reversed(trace.tracker.checks) if check.comparison), None)
             if trace.running is not None:
-                self.refused = Refused(trace.running, len(trace.records), first_line(error), trace.known_sizes.of)
+                self.refused = refused(trace.running, error)
             raise
         finally:
             self.line = trace.line

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,12 +27,13 @@ from dlcb.frontend.capture.inputs import (
 from dlcb.frontend.capture.named import Groups, NamedDims
 from dlcb.frontend.capture.refusals import Guess, Lessons, Refused, first_line
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
-from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.run import Mend, Run, Session
 from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
 from dlcb.frontend.capture.unseen import unseen_use
 from dlcb.frontend.capture.varying import varies
 from dlcb.frontend.tracing.records import Captured, Pin
 from dlcb.frontend.tracing.source import line_of
+from dlcb.frontend.tracing.trace import Resized
 from dlcb.frontend.tracing.tracker import Check
 from dlcb.passes.collection import without_collection
 
@@ -240,24 +242,44 @@ class _Search:
     def _learn(self) -> bool:
         """Finds the sizes that the program's operations want equal, or at the example's; whether there are any."""
         learned = False
-        while (refused := self._probe([])) is not None:
-            reason = f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})"
+        taken: set[Guess] = set()
+        while True:
             plan = self._plan(self.reasons, self._learning())
             symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
+            noted: list[tuple[Refused, list[Guess]]] = []
+            refused = self._probe([], partial(self._note, noted, symbols))
+            if not taken.issuperset(guess for _, guesses in noted for guess in guesses):
+                for where, guesses in noted:
+                    self._take(where, guesses)
+                    taken.update(guesses)
+                continue
+            if refused is None:
+                return learned
             guesses = self._lessons.of(refused, symbols)
             if not guesses and self._spreads_otherwise(refused):
                 continue
             guesses = guesses or self._lessons.alone(refused, symbols)
             if not guesses:
-                break
+                return learned
             learned = True
-            groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
-            self._alike = joined([*self._alike, *groups])
-            pinned = self._like({g.symbol for g in guesses if g.other is None})
-            self._pin(pinned, reason)
-            if refused.is_exact:
-                self._refused -= pinned
-        return learned
+            self._take(refused, guesses)
+
+    def _note(
+        self, noted: list[tuple[Refused, list[Guess]]], symbols: Mapping[int, str], refused: Refused
+    ) -> Resized | None:
+        """What is known of an operation that is refused, so that one run tells of all such ones."""
+        guesses, sizes = self._lessons.again(refused, symbols)
+        if guesses:
+            noted.append((refused, guesses))
+        return sizes or None
+
+    def _take(self, refused: Refused, guesses: Iterable[Guess]) -> None:
+        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
+        self._alike = joined([*self._alike, *groups])
+        pinned = self._like({g.symbol for g in guesses if g.other is None})
+        self._pin(pinned, f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})")
+        if refused.is_exact:
+            self._refused -= pinned
 
     def _learning(self) -> Choice:
         choices = self._choices()
@@ -274,18 +296,27 @@ class _Search:
         self._spread = was
         return False
 
-    def _probe(self, guesses: list[Guess]) -> Refused | None:
-        """The operation that refuses a trace with these guesses."""
+    def _probe(self, guesses: list[Guess], mend: Mend | None = None) -> Refused | None:
+        """The operation that refuses a trace with these guesses, and is not mended."""
         groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
         pinned = self._like({g.symbol for g in guesses if g.other is None})
         choice = self._learning()
         plan = self._plan(self.reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
         if self._known_run(plan) is not None:
             return None
-        run = attempt(self._session, plan)
+        was_mended = False
+
+        def mended(refused: Refused) -> Resized | None:
+            nonlocal was_mended
+            sizes = None if mend is None else mend(refused)
+            was_mended = was_mended or sizes is not None
+            return sizes
+
+        run = attempt(self._session, plan, mend=mended)
         if run is None:
             return self._session.refused
-        self._last = plan, run
+        if not was_mended:
+            self._last = plan, run
         return None
 
     def _known_run(self, plan: Plan) -> Run | None:

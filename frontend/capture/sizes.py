@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from math import isqrt
 from types import CodeType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -23,6 +23,7 @@ from dlcb.frontend.tracing.primes import primes_from
 
 _SMALLEST = 11
 _PERIOD = 64
+T = TypeVar("T")
 
 
 class Spread(Enum):
@@ -144,9 +145,9 @@ def _numbers_in(value: Any, found: set[int]) -> None:
         _numbers_in(item, found)
 
 
-def joined(groups: Iterable[frozenset[str]]) -> tuple[frozenset[str], ...]:
-    """Groups that have a symbol in common are one."""
-    found: list[frozenset[str]] = []
+def joined(groups: Iterable[frozenset[T]]) -> tuple[frozenset[T], ...]:
+    """Groups that have a member in common are one."""
+    found: list[frozenset[T]] = []
     for group in groups:
         touching = [other for other in found if other & group]
         found = [other for other in found if not other & group]

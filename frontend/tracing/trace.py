@@ -8,7 +8,8 @@ functions that are treated on their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any, cast
 
 import torch
@@ -22,7 +23,7 @@ from dlcb.frontend.tracing.known_sizes import KnownSizes
 from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.tracing.primes import primes_from
 from dlcb.frontend.tracing.records import Operands, Record, Value, Weight
-from dlcb.frontend.tracing.result_sizes import Found, Sizes
+from dlcb.frontend.tracing.result_sizes import Found, Sizes, in_trace
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracing.stricter import refuse_as_eager
@@ -43,6 +44,27 @@ _SMALLEST_FRESH_SIZE = 1009
 """Sizes that depend on elements are larger than those of inputs."""
 
 _PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})
+
+
+Resized = Mapping[tuple[int, int], int]
+"""Sizes to take in place of others, by operand (tensors counted in order) and axis."""
+
+
+def resized(sizes: Resized, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The operands of a call with other fakes where sizes are to be others."""
+    numbers = count()
+
+    def replaced(operand: Any) -> Any:
+        kind = cast(type[Any], type(operand))
+        if kind is private.FakeTensor:
+            number, shape = next(numbers), list(operand.shape)
+            changed = {axis: size for (place, axis), size in sizes.items() if place == number}
+            for axis, size in changed.items():
+                shape[axis] = size
+            return operand.new_empty(shape) if changed else operand
+        return cast(Any, kind(map(replaced, operand))) if kind is tuple or kind is list else operand
+
+    return tuple(map(replaced, args)), {key: replaced(value) for key, value in kwargs.items()}
 
 
 class Trace(private.TorchFunctionMode):
@@ -73,6 +95,9 @@ class Trace(private.TorchFunctionMode):
         """Does the program go by how tensors lie in memory?"""
         self.hands_out_sizes = False
         """Does the program itself, and not torch, get sizes as numbers?"""
+        self.mend: Callable[[Record, Exception], Resized | None] | None = None
+        """For an operation that refuses its operands: the sizes with which it may go on. Such a run is no run of the
+        program; it tells what else is refused."""
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
         self.line = "?"
@@ -135,14 +160,33 @@ class Trace(private.TorchFunctionMode):
         record.why_eager, record.ordered = why_eager, ordered
         self.running = record
         if stand_in is None:
-            result = self.fakes.call(func, args, kwargs, self.tracker, name)
-            refuse_as_eager(name, args, kwargs)
-            found = self.known_sizes.found(name, args, kwargs)
+            result, found = self._result_of(record, name, func, args, kwargs)
         else:
             result, found = stand_in(*args, **kwargs), None
         self.running = None
         self._bind(record, result, args, found)
         return result
+
+    def _result_of(
+        self, record: Record, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, Found]:
+        """The fakes that a function makes, with their sizes if it makes one. Where it refuses its operands, `mend` may
+        have it go on with others."""
+        given = args, kwargs
+        try:
+            result = self.fakes.call(func, args, kwargs, self.tracker, name)
+            refuse_as_eager(name, args, kwargs)
+        except Exception as error:
+            sizes = None if self.mend is None else self.mend(record, error)
+            if sizes is None:
+                raise
+            given = resized(sizes, args, kwargs)
+            result = self.fakes.call(func, *given, self.tracker, name)
+        found = self.known_sizes.found(name, args, kwargs)
+        if found is not None and given[0] is not args and isinstance(result, torch.Tensor):
+            same = zip(found, result.shape, strict=True)
+            found = [dim if dim is not None and in_trace(dim) == size else None for dim, size in same]
+        return result, found
 
     def fakes_of(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a C function returns for fakes, without a record."""

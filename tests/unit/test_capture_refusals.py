@@ -165,7 +165,7 @@ def test_what_a_layer_teaches_holds_for_the_next(monkeypatch: pytest.MonkeyPatch
         return torch.randn(2, 3, 32), [torch.randn(2, 4, 7, 8) for _ in range(layers)]
 
     few, many = (traces(decoder_step, step(layers), monkeypatch) for layers in (2, 10))
-    assert many - few <= 8
+    assert many == few
     found = capture(decoder_step, step(10))
     assert {pin.symbol for pin in found.pins} == {"tokens_2", *(f"past_{i}_{d}" for i in range(10) for d in (1, 3))}
 
