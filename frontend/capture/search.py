@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
 
-from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture.branches import attempt
 from dlcb.frontend.capture.exported import in_training
@@ -24,16 +22,16 @@ from dlcb.frontend.capture.inputs import (
     named_dims,
     read_arguments,
 )
-from dlcb.frontend.capture.named import Groups, NamedDims
-from dlcb.frontend.capture.refusals import Guess, Lessons, Refused, first_line
+from dlcb.frontend.capture.learning import Learning
+from dlcb.frontend.capture.planning import Planner
+from dlcb.frontend.capture.refusals import first_line
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
-from dlcb.frontend.capture.run import Mend, Run, Session
-from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
+from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.sizes import Choice, Plan, Spread
 from dlcb.frontend.capture.unseen import unseen_use
 from dlcb.frontend.capture.varying import varies
-from dlcb.frontend.tracing.records import Captured, Pin
+from dlcb.frontend.tracing.records import Captured
 from dlcb.frontend.tracing.source import line_of
-from dlcb.frontend.tracing.trace import Resized
 from dlcb.frontend.tracing.tracker import Check
 from dlcb.passes.collection import without_collection
 
@@ -52,12 +50,12 @@ def capture(
     session = Session(program, arguments)
     known = dynamic if isinstance(dynamic, KnownDims) else KnownDims({}, {})
     fixed, named = fixed_symbols(arguments, dynamic), named_dims(arguments, dynamic)
-    search = _Search(session, fixed, named, known.must_vary, known.derived)
+    planner = Planner(session, fixed, named, known.must_vary, known.derived)
     if isinstance(dynamic, Mapping):
-        search.named.check_example()
-    general = search.find_general()
+        planner.named.check_example()
+    general = _Search(session, planner).find_general()
     if isinstance(dynamic, Mapping):
-        search.named.check_free(search.reasons)
+        planner.named.check_free(planner.reasons)
     run = general.run
     return Captured(
         name=name_of(program),
@@ -65,8 +63,8 @@ def capture(
         weights=run.weights,
         records=run.records,
         outputs=run.outputs,
-        checks=general.checks + search.named.equalities(),
-        pins=search.pins(),
+        checks=general.checks + planner.named.equalities(),
+        pins=planner.pins(),
         updates=run.updates,
         aliases=run.aliases,
         traced=run.traced,
@@ -117,36 +115,12 @@ class _Found:
 class _Search:
     """Finds sizes that the model accepts, with as few pins as it can."""
 
-    def __init__(
-        self,
-        session: Session,
-        fixed: dict[str, str],
-        named: dict[str, list[str]],
-        must_vary: bool,
-        derived: Mapping[str, Expr],
-    ) -> None:
+    def __init__(self, session: Session, planner: Planner) -> None:
         self._session = session
-        self._must_vary = must_vary
-        self._derived = derived
-        self._example = session.arguments.example_sizes
-        self._fixed = fixed
-        self.reasons = dict(fixed)
-        """Why symbols are pinned."""
-        self._taken = numbers_of(session.program)
-        self.named = NamedDims(session, named, self._plans_of)
+        self._planner = planner
+        self._learning = Learning(session, self._planner)
+        self._example = self._planner.example
         self._example_runs: dict[frozenset[str], Run] = {}
-        self._refused: set[str] = set()
-        """What is pinned because the program refuses it, and not because the user said so."""
-        self._held: dict[str, str] = {}
-        """What keeps the example's size for the answers that this gives, with the reason; it may vary as far as they
-        stay."""
-        self._alike: tuple[frozenset[str], ...] = ()
-        """Sizes that operations want equal."""
-        self._lessons = Lessons(self._example, self._probe)
-        self._spread = Spread.PRIMES
-        """How sizes are chosen while lessons are learned."""
-        self._last: tuple[Plan, Run] | None = None
-        """What was traced last without refusal while these were sought."""
         self._needed: set[str] = set()
         """What checks say that the example does not pass and that matter."""
 
@@ -155,213 +129,81 @@ class _Search:
         while True:
             found = self._find()
             general = found.relaxed or relaxed(self._session, found.plan, found.run)
-            unseen = unseen_use(self._session, found.plan, general, self._plans_like(found.plan))
+            unseen = unseen_use(self._session, found.plan, general, self._planner.plans_like(found.plan))
             if unseen is None:
                 return general
             if self._session.rewrite():
                 self._example_runs.clear()
-                self._last = None
+                self._learning.forget_runs()
                 continue
             symbols, what = unseen
-            self._pin(symbols, f"it is used where it can't be followed: at other sizes, {what}")
-
-    def _plans_like(self, plan: Plan) -> Iterator[Plan]:
-        """Plans of other sizes, equal where these are."""
-        groups = tuple(equal_groups({name: size for name, size in plan.values.items() if name not in plan.kept}))
-        taken = self._taken | set(plan.values.values())
-        for spread in Spread:
-            yield self._plan(plan.pinned, Choice(groups, spread, plan.held), taken)
+            self._planner.pin(symbols, f"it is used where it can't be followed: at other sizes, {what}")
 
     def _find(self) -> _Found:
         while True:
-            found, refusal = self._first_accepted(self._choices())
+            found, refusal = self._first_accepted(self._planner.choices())
             if found is None and not refusal.symbols:
-                if self._must_vary and self._learn():
+                if self._planner.must_vary and self._learning.learn():
                     continue
                 found = self._with_ones(refusal.reason)
             if found is not None:
                 return self._with_held(found) if found.plan.held else found
             if not refusal.symbols:
-                pinned = self._pin_one(refusal.reason) if self._must_vary else None
+                pinned = self._pin_one(refusal.reason) if self._planner.must_vary else None
                 return self._with_held(pinned or self._pin_all_but_some(refusal.reason))
-            if refusal.is_branch and not refusal.symbols <= self._held.keys():
-                self._held |= dict.fromkeys(refusal.symbols, refusal.reason)
+            if refusal.is_branch and not refusal.symbols <= self._planner.held.keys():
+                self._planner.held |= dict.fromkeys(refusal.symbols, refusal.reason)
             else:
-                self._pin(refusal.symbols, refusal.reason)
+                self._planner.pin(refusal.symbols, refusal.reason)
 
     def _first_accepted(self, choices: Iterable[Choice]) -> tuple[_Found | None, _Refusal]:
         """The first run that is accepted, or why none is: by the last reason that blames a size, if any does."""
         refusal = _Refusal("")
         for choice in choices:
             try:
-                return self._accepted(self._plan(self.reasons, choice)), refusal
+                return self._accepted(self._planner.plan(self._planner.reasons, choice)), refusal
             except _Refusal as error:
                 refusal = error if error.symbols or not refusal.reason else refusal
                 if error.is_final:
                     break
         return None, refusal
 
-    def _choices(self) -> list[Choice]:
-        together = joined([*self.named.groups, *self._alike])
-        if not self._must_vary:
-            return [Choice(together, spread) for spread in self._spreads()]
-        groupings = dict.fromkeys((together, tuple(self._equal_groups(by_axis=True)), tuple(self._equal_groups())))
-        return [Choice(groups, spread) for spread in self._spreads() for groups in groupings]
-
-    def _spreads(self) -> list[Spread]:
-        free = (size for name, size in self._example.items() if name not in self.reasons)
-        return [spread for spread in Spread if spread is not Spread.SQUARES or any(map(is_square, free))]
-
-    def pins(self) -> list[Pin]:
-        return [Pin(symbol, self._example[symbol], reason) for symbol, reason in self.reasons.items()]
-
-    def _plans_of(self, groups: Groups) -> Iterator[Plan]:
-        """Sizes that are equal in these groups, where only that is fixed which the user fixed."""
-        for spread in self._spreads():
-            yield plan_sizes(self._example, self._fixed, Choice(groups, spread), self._taken)
-
-    def _plan(self, pinned: Iterable[str], choice: Choice, taken: set[int] | None = None) -> Plan:
-        choice = replace(choice, held=choice.held | self._held.keys())
-        plan = plan_sizes(self._example, pinned, choice, self._taken if taken is None else taken)
-        derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
-        return Plan({**plan.values, **derived}, plan.pinned, plan.held) if derived else plan
-
-    def _equal_groups(self, by_axis: bool = False) -> list[frozenset[str]]:
-        """Symbols that are not pinned, by the example's size; with `by_axis`, only those at the same axis together."""
-        axes = self._session.arguments.axes if by_axis else {}
-        return equal_groups({n: (size, axes.get(n)) for n, size in self._example.items() if n not in self.reasons})
-
-    def _pin(self, symbols: frozenset[str], reason: str) -> None:
-        symbols = self.named.pinned_with(symbols, reason, self._must_vary)
-        self._refused |= symbols
-        for symbol in sorted(symbols):
-            self.reasons[symbol] = reason
-
-    # What operations say that refuse sizes
-
-    def _learn(self) -> bool:
-        """Finds the sizes that the program's operations want equal, or at the example's; whether there are any."""
-        learned = False
-        taken: set[Guess] = set()
-        while True:
-            plan = self._plan(self.reasons, self._learning())
-            symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
-            noted: list[tuple[Refused, list[Guess]]] = []
-            refused = self._probe([], partial(self._note, noted, symbols))
-            if not taken.issuperset(guess for _, guesses in noted for guess in guesses):
-                for where, guesses in noted:
-                    self._take(where, guesses)
-                    taken.update(guesses)
-                continue
-            if refused is None:
-                return learned
-            guesses = self._lessons.of(refused, symbols)
-            if not guesses and self._spreads_otherwise(refused):
-                continue
-            guesses = guesses or self._lessons.alone(refused, symbols)
-            if not guesses:
-                return learned
-            learned = True
-            self._take(refused, guesses)
-
-    def _note(
-        self, noted: list[tuple[Refused, list[Guess]]], symbols: Mapping[int, str], refused: Refused
-    ) -> Resized | None:
-        """What is known of an operation that is refused, so that one run tells of all such ones."""
-        guesses, sizes = self._lessons.again(refused, symbols)
-        if guesses:
-            noted.append((refused, guesses))
-        return sizes or None
-
-    def _take(self, refused: Refused, guesses: Iterable[Guess]) -> None:
-        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
-        self._alike = joined([*self._alike, *groups])
-        pinned = self._like({g.symbol for g in guesses if g.other is None})
-        self._pin(pinned, f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})")
-        if refused.is_exact:
-            self._refused -= pinned
-
-    def _learning(self) -> Choice:
-        choices = self._choices()
-        return next((choice for choice in choices if choice.spread is self._spread), choices[0])
-
-    def _spreads_otherwise(self, refused: Refused) -> bool:
-        """Whether sizes of another kind, kept from here on, get past the operation."""
-        was = self._spread
-        for spread in self._spreads():
-            self._spread = spread
-            then = self._probe([]) if spread is not was else refused
-            if then is None or then.position > refused.position:
-                return True
-        self._spread = was
-        return False
-
-    def _probe(self, guesses: list[Guess], mend: Mend | None = None) -> Refused | None:
-        """The operation that refuses a trace with these guesses, and is not mended."""
-        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
-        pinned = self._like({g.symbol for g in guesses if g.other is None})
-        choice = self._learning()
-        plan = self._plan(self.reasons.keys() | pinned, replace(choice, groups=joined([*choice.groups, *groups])))
-        if self._known_run(plan) is not None:
-            return None
-        was_mended = False
-
-        def mended(refused: Refused) -> Resized | None:
-            nonlocal was_mended
-            sizes = None if mend is None else mend(refused)
-            was_mended = was_mended or sizes is not None
-            return sizes
-
-        run = attempt(self._session, plan, mend=mended)
-        if run is None:
-            return self._session.refused
-        if not was_mended:
-            self._last = plan, run
-        return None
-
-    def _known_run(self, plan: Plan) -> Run | None:
-        """The run at these sizes, if the last that no operation refused was it."""
-        return self._last[1] if self._last is not None and self._last[0] == plan else None
-
-    def _like(self, symbols: set[str]) -> frozenset[str]:
-        """The symbols and those that are equal to them."""
-        return frozenset(symbols).union(*(group for group in self._alike if group & symbols))
-
     # Dims that are free although the trace has them at the example's size
 
     def _with_ones(self, reason: str) -> _Found | None:
         """A run with the dims of size 1 as they are: they may be broadcast."""
-        axes = self._session.arguments.axes
-        ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes and n not in self.reasons)
-        choices = [replace(choice, held=ones) for choice in self._choices()] if ones else []
+        planner, axes = self._planner, self._session.arguments.axes
+        ones = frozenset(n for n, size in self._example.items() if size == 1 and n in axes) - planner.pinned
+        choices = [replace(choice, held=ones) for choice in planner.choices()] if ones else []
         found, _ = self._first_accepted(choices)
         if found is not None:
-            self._held |= dict.fromkeys(ones - self._held.keys(), reason)
+            planner.held |= dict.fromkeys(ones - planner.held.keys(), reason)
         return found
 
     def _with_held(self, found: _Found) -> _Found:
         """The run with those dims free that the program takes at another size too, when all else stays."""
-        plan = found.plan
-        candidates = plan.held | {n for n in self._refused & plan.pinned if self._may_broadcast(n)}
+        planner, plan = self._planner, found.plan
+        candidates = plan.held | {n for n in planner.refused & plan.pinned if self._may_broadcast(n)}
         if not candidates:
             return found
         try:
             freed = self._accepted(Plan(plan.values, plan.pinned - candidates, candidates))
-            varying = frozenset(
-                n for n in candidates if varies(self._session, n, freed.plan, freed.run, freed.relaxed, self._taken)
-            )
+            there = freed.plan, freed.run, freed.relaxed, planner.taken
+            varying = frozenset(name for name in candidates if varies(self._session, name, *there))
             if varying < candidates:
                 freed = self._accepted(Plan(plan.values, (plan.pinned | candidates) - varying, varying))
         except _Refusal:
             return self._with_pins(found)
-        for name in candidates:
-            self.reasons.pop(name, None) if name in varying else self.reasons.setdefault(name, self._held.get(name, ""))
+        for name in sorted(candidates - varying):
+            planner.reasons.setdefault(name, planner.held.get(name, ""))
+        for name in varying:
+            planner.reasons.pop(name, None)
         return freed
 
     def _with_pins(self, found: _Found) -> _Found:
         """The run with what is held pinned."""
         plan = found.plan
-        self.reasons |= {name: self._held[name] for name in plan.held}
+        self._planner.reasons |= {name: self._planner.held[name] for name in plan.held}
         return self._accepted(Plan(plan.values, plan.kept)) if plan.held else found
 
     def _may_broadcast(self, symbol: str) -> bool:
@@ -374,27 +216,27 @@ class _Search:
 
     def _pin_one(self, reason: str) -> _Found | None:
         """A run with one more dim, or dims of one size, at the example's size."""
-        groups = self._equal_groups()
-        primes = [choice for choice in self._choices() if choice.spread is Spread.PRIMES]
+        groups = self._planner.equal_groups()
+        primes = [choice for choice in self._planner.choices() if choice.spread is Spread.PRIMES]
         if len(primes) * sum(map(len, groups)) > _MANY_TRIES:
             return None
         singles = [(frozenset({n}), choice) for choice in primes for group in groups for n in sorted(group)]
         for symbols, choice in [*singles, *((group, primes[-1]) for group in groups)]:
             try:
-                found = self._accepted(self._plan(symbols | self.reasons.keys(), choice))
+                found = self._accepted(self._planner.plan(symbols | self._planner.reasons.keys(), choice))
             except _Refusal:
                 continue
-            self._pin(symbols, reason)
+            self._planner.pin(symbols, reason)
             return found
         return None
 
     def _pin_all_but_some(self, reason: str) -> _Found:
         """From the example's sizes, free what can be freed: dims of one size together, else one by one."""
         pinned = frozenset(self._example)
-        why = dict.fromkeys(pinned - self.reasons.keys(), reason)
-        best = _Found(self._example_plan(), self._example_sizes())
+        why = dict.fromkeys(pinned - self._planner.reasons.keys(), reason)
+        best = _Found(self._planner.example_plan(), self._example_sizes())
         freed: list[frozenset[str]] = []
-        for symbols in self._parts():
+        for symbols in self._planner.parts():
             if not symbols <= pinned:
                 continue
             try:
@@ -404,37 +246,23 @@ class _Search:
             else:
                 pinned -= symbols
                 freed.append(symbols)
-        for symbol in sorted(pinned - self.reasons.keys()):
-            self._pin(frozenset({symbol}), why[symbol])
+        for symbol in sorted(pinned - self._planner.reasons.keys()):
+            self._planner.pin(frozenset({symbol}), why[symbol])
         return best
 
-    def _parts(self) -> list[frozenset[str]]:
-        """Which sizes to free together: those equal in the example, then those of one axis, then each alone. Large ones
-        first, ints after sizes: what must be below another number can only follow it. Where all that may vary is named,
-        the names say which go together."""
-        if not self._must_vary:
-            return list(self.named.groups)
-        axes = self._session.arguments.axes
-        aligned = self._equal_groups(by_axis=True)
-        parts: list[frozenset[str]] = []
-        for group in sorted(self._equal_groups(), key=lambda group: -self._example[next(iter(group))]):
-            parts += [group, *(part for part in aligned if part < group)]
-            parts += [frozenset({name}) for name in sorted(group, key=lambda n: (n not in axes, n))]
-        return list(dict.fromkeys(parts))
-
     def _freed(self, pinned: frozenset[str], groups: tuple[frozenset[str], ...]) -> _Found:
-        *spreads, last = self._spreads()
+        *spreads, last = self._planner.spreads()
         for spread in spreads:
             try:
-                return self._accepted(self._plan(pinned, Choice(groups, spread)))
+                return self._accepted(self._planner.plan(pinned, Choice(groups, spread)))
             except _Refusal:
                 continue
-        return self._accepted(self._plan(pinned, Choice(groups, last)))
+        return self._accepted(self._planner.plan(pinned, Choice(groups, last)))
 
     def _accepted(self, plan: Plan) -> _Found:
         """The run, if the model accepts these sizes and the example passes all checks of it."""
         try:
-            run = self._known_run(plan) or self._session.run(plan)
+            run = self._learning.known_run(plan) or self._session.run(plan)
         except InternalError:
             raise
         except Exception as error:
@@ -470,12 +298,9 @@ class _Search:
         there = attempt(self._session, Plan(self._example, pinned), general.steering)
         return broken if there is None else [c for c in general.checks if not c.holds(there.traced)]
 
-    def _example_plan(self) -> Plan:
-        return Plan(self._example, frozenset(self.reasons))
-
     def _example_sizes(self, pinned: frozenset[str] | None = None) -> Run:
         """The run at the example's own sizes, of which these are plain numbers to the program."""
-        plan = self._example_plan() if pinned is None else Plan(self._example, pinned)
+        plan = self._planner.example_plan() if pinned is None else Plan(self._example, pinned)
         if plan.pinned not in self._example_runs:
             try:
                 self._example_runs[plan.pinned] = self._session.run(plan)
