@@ -9,7 +9,7 @@ from functools import cached_property
 
 from xdsl.ir import Block, SSAValue
 
-from dlcb.dialects.coord.ops import AccessOp, BufferType, ConstantOp, IndexOp, KernelOp, ParamOp, StoreOp
+from dlcb.dialects.coord.ops import AccessOp, BufferType, ConstantOp, IndexOp, KernelOp, ParamOp, ScanOp, StoreOp
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import BYTES
 
@@ -48,7 +48,7 @@ class Along:
             inner = [part for region in op.regions for part in region.blocks]
             for part in inner:
                 self._visit(part, found)
-            moves = isinstance(op, AccessOp) and op.strides.dims[self._axis] != 0
+            moves = isinstance(op, ScanOp) or (isinstance(op, AccessOp) and op.strides.dims[self._axis] != 0)
             inside = (value for part in inner for made in part.walk() for value in made.results)
             if moves or any(value in found for value in (*op.operands, *inside)):
                 found.update(op.results)

@@ -338,10 +338,11 @@ def attention(
         self, scale = i.call("mul", self, i.call("rsqrt", width, element=compute_type(i.element))), 1.0
     elif isinstance(scale, (Expr, Real)):
         self, scale = i.call("mul", self, i.number(scale, compute_type(i.element))), 1.0
+    heads = 0 if enable_gqa and len(lead) == 1 else 1
     if len(lead) == 1 and attn_mask is not None and rank_of(attn_mask) == 3:
-        attn_mask = i.unsqueeze(attn_mask, 1)
+        attn_mask = i.unsqueeze(attn_mask, heads)
     same = _with_equal_lead(i, (self, key, value), len(lead) - 1 if enable_gqa else len(lead))
-    query, key, value = (_with_heads(i, v, len(lead)) for v in same)
+    query, key, value = (_with_heads(i, v, len(lead), heads) for v in same)
     properties: dict[str, Attribute] = {"scale": FloatAttr(_scale(i, scale, width), f64)}
     if is_causal:
         properties["causal"] = UnitAttr()
@@ -349,8 +350,8 @@ def attention(
         properties["grouped"] = UnitAttr()
     mask = () if attn_mask is None else (attn_mask,)
     result = i.make(AttentionOp, [query, key, value, *mask], i.element, **properties)
-    found = i.sizes(result)
-    return i.reshape(result, (*found[: len(lead)], *found[-2:]))
+    found, start = i.sizes(result), 1 - heads if len(lead) == 1 else 0
+    return i.reshape(result, (*found[start : start + len(lead)], *found[-2:]))
 
 
 @TABLE.handles("_scaled_dot_product_flash_attention_for_cpu")
@@ -409,10 +410,11 @@ def _with_equal_lead(i: Builder, values: Sequence[SSAValue], lead: int) -> Seque
     return found
 
 
-def _with_heads(i: Builder, value: SSAValue, lead: int) -> SSAValue:
-    """[batch, heads, length, width]; a single leading dim is the batch."""
+def _with_heads(i: Builder, value: SSAValue, lead: int, missing: int) -> SSAValue:
+    """[batch, heads, length, width]; of a single leading dim the other, whose place is `missing`, is 1."""
     sizes = i.sizes(value)
     if lead > 2:
         i.unsupported(f"queries of rank {lead + 2}")
-    wanted = (*sizes[:lead], *[1] * (2 - lead), *sizes[lead:])
-    return i.reshape(value, wanted)
+    if lead == 0:
+        return i.reshape(value, (1, 1, *sizes))
+    return i.unsqueeze(value, missing) if lead == 1 else value

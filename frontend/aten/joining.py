@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.graph.types import dims_of, type_of
+from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.view import ConcatOp, product
 from dlcb.dialects.shape.expr import Expr, ExprLike, add, const, maximum, mod, sub
 from dlcb.dialects.types import i1
@@ -35,8 +35,10 @@ def concat(i: Builder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
 def cat(i: Builder, tensors: Sequence[SSAValue], dim: int = 0) -> SSAValue:
     """Old torch lets an empty tensor of rank 1 stand among others."""
     rank = max(map(rank_of, tensors))
-    parts = [p for p in tensors if not (rank > 1 and dims_of(p) == (0,))]
-    return concat(i, parts, i.axis(dim, rank))
+    empty = [p for p in tensors if rank_of(p) == 1 < rank]
+    for part in empty:
+        i.require("eq", i.sizes(part)[0], 0, "a part of rank 1 is not empty")
+    return concat(i, [p for p in tensors if p not in empty], i.axis(dim, rank))
 
 
 @TABLE.handles("stack")

@@ -34,28 +34,35 @@ class Learning:
 
     def learn(self) -> bool:
         """Finds the sizes that the program's operations want equal, or at the example's; whether there are any."""
-        learned = False
+        planner = self._planner
+        before = set(planner.alike), planner.pinned
+        self._learn_all()
+        return before != (set(planner.alike), planner.pinned)
+
+    def _learn_all(self) -> None:
         taken: set[Guess] = set()
         while True:
             plan = self._planner.plan(self._planner.reasons, self._choice())
             symbols = {size: name for name, size in plan.values.items() if name not in plan.kept}
             noted: list[tuple[Refused, list[Guess]]] = []
             refused = self._probe([], partial(self._note, noted, symbols))
+            if noted and refused is not None and noted[-1][0].record is refused.record:
+                noted.pop()  # what it was given was not what it wants
             if not taken.issuperset(guess for _, guesses in noted for guess in guesses):
                 for where, guesses in noted:
                     self._take(where, guesses)
                     taken.update(guesses)
                 continue
             if refused is None:
-                return learned
+                return
             guesses = self._lessons.of(refused, symbols)
             if not guesses and self._spreads_otherwise(refused):
                 continue
-            guesses = guesses or self._lessons.alone(refused, symbols)
-            if not guesses:
-                return learned
-            learned = True
-            self._take(refused, guesses)
+            alone = [] if guesses else self._lessons.alone(refused, symbols)
+            if not guesses and not alone:
+                return
+            self._take(refused, guesses or alone)
+            self._planner.doubtful.update(guess.symbol for guess in alone)
 
     def _note(
         self, noted: list[tuple[Refused, list[Guess]]], symbols: Mapping[int, str], refused: Refused
@@ -72,8 +79,11 @@ class Learning:
         planner.alike = joined([*planner.alike, *groups])
         pinned = self._like({g.symbol for g in guesses if g.other is None})
         planner.pin(pinned, f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})")
+        planner.doubtful |= pinned
         if refused.is_exact:
-            planner.refused -= pinned
+            exact = {guess.symbol for guess in guesses}
+            planner.refused -= exact
+            planner.doubtful -= exact
 
     def _choice(self) -> Choice:
         choices = self._planner.choices()

@@ -29,6 +29,8 @@ class Planner:
         """Why symbols are pinned."""
         self.refused: set[str] = set()
         """What is pinned because the program refuses it, and not because the user said so."""
+        self.doubtful: set[str] = set()
+        """What is pinned because an operation refuses it that may take yet other sizes: a broadcast, a quotient."""
         self.held: dict[str, str] = {}
         """What keeps the example's size for the answers that this gives, with the reason; it may vary as far as they
         stay."""

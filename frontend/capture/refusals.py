@@ -17,6 +17,7 @@ from dlcb.dialects.shape.expr import Expr, const, constant_term, sub, sym
 from dlcb.frontend.capture.sizes import joined
 from dlcb.frontend.tracing.records import Operands, Record, Value
 from dlcb.frontend.tracing.result_sizes import Sizes
+from dlcb.frontend.tracing.trace import Resized
 from dlcb.frontend.tracing.tracked import TrackedInt
 
 _MANY = 24
@@ -67,15 +68,15 @@ class Lessons:
     def __init__(self, example: Mapping[str, int], probe: Probe) -> None:
         self._example = example
         self._probe = probe
-        self._places: dict[tuple[str, str], list[_Place]] = {}
-        """By operation and line: which sizes of which operands it wanted equal."""
+        self._places: dict[_Site, list[_Place]] = {}
+        """Which sizes of which operands an operation wanted equal."""
         self._position = -1
 
     def of(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
         """The fewest sizes to be equal, or at the example's, with which the trace gets past the operation; none where
         none do. `symbols`: what has which traced size."""
         shapes = self._shapes(refused, symbols)
-        site, is_new = (refused.record.op, refused.record.line), refused.position > self._position
+        site, is_new = _site(refused.record, shapes), refused.position > self._position
         self._position = refused.position
         guesses = self._guesses(self._places.get(site, []), shapes) if is_new else {}
         if not guesses:
@@ -83,17 +84,19 @@ class Lessons:
             self._places[site] = list(guesses.values())
         return list(guesses)
 
-    def again(self, refused: Refused, symbols: Mapping[int, str]) -> tuple[list[Guess], dict[tuple[int, int], int]]:
+    def again(self, refused: Refused, symbols: Mapping[int, str]) -> tuple[list[Guess], Resized]:
         """Where an operation is refused at a line where one was: what it wants equal there, and the sizes with which it
-        would go on, by operand and axis; both empty elsewhere."""
-        places = self._places.get((refused.record.op, refused.record.line), [])
-        shapes = self._shapes(refused, symbols)
+        would go on; both empty elsewhere."""
+        shapes, values = self._shapes(refused, symbols), _operands(refused.record)
+        places = self._places.get(_site(refused.record, shapes), [])
         guesses = self._guesses(places, shapes)
-        sizes: dict[tuple[int, int], int] = {}
+        sizes: dict[Value, dict[int, int]] = {}
         for group in joined(map(frozenset, places)) if guesses else ():
-            dims = [_dim_at(shapes, *at) for at in group]
+            dims = [shapes[operand][axis] for operand, axis in group]
             literals = [size for size, dim in dims if dim.is_const]
-            sizes |= dict.fromkeys(group, min(literals or [size for size, _ in dims]))
+            size = min(literals or [size for size, _ in dims])
+            for operand, axis in group:
+                sizes.setdefault(values[operand], {})[axis] = size
         return list(guesses), sizes
 
     def alone(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
@@ -104,7 +107,7 @@ class Lessons:
         return []
 
     def _shapes(self, refused: Refused, symbols: Mapping[int, str]) -> _Shapes:
-        values = _values((*refused.record.args, *refused.record.kwargs.values()))
+        values = _operands(refused.record)
         return [_dims(value, refused.sizes.get(value), symbols, self._example) for value in values]
 
     def _passes(self, refused: Refused, guesses: Iterable[Guess]) -> bool:
@@ -115,7 +118,9 @@ class Lessons:
         likely = self._guesses(_aligned(shapes), shapes)
         every = self._guesses(_all_pairs(shapes), shapes)
         others = [(guess, place) for guess, place in every.items() if guess not in likely][:_MANY]
-        for guesses in ([likely] if likely else []) + [{**likely, guess: place} for guess, place in others]:
+        one = [{guess: place} for guess, place in others]
+        more = [{**likely, guess: place} for guess, place in others] if likely else []
+        for guesses in ([likely] if likely else []) + one + more:
             if self._passes(refused, guesses):
                 kept = guesses
                 for guess in reversed(guesses):
@@ -128,11 +133,15 @@ class Lessons:
         """What would make the sizes at these places equal that are not, each with the first place that says so."""
         found: dict[Guess, _Place] = {}
         for place in places:
-            (size, one), (other_size, other) = (_dim_at(shapes, *at) for at in place)
+            (size, one), (other_size, other) = (shapes[operand][axis] for operand, axis in place)
             guess = None if size == other_size else _guess(one, other, self._example)
             if guess is not None:
                 found.setdefault(guess, place)
         return found
+
+
+def _operands(record: Record) -> list[Value]:
+    return list(_values((*record.args, *record.kwargs.values())))
 
 
 def _values(operands: Iterable[Any]) -> Iterator[Value]:
@@ -163,10 +172,19 @@ _Place = tuple[tuple[int, int], tuple[int, int]]
 """Two sizes: operand and axis of each, the axes counted from the right."""
 
 
-def _dim_at(shapes: _Shapes, operand: int, axis: int) -> _Dim:
-    """A size; an empty one where there is none."""
-    found = operand < len(shapes) and -axis <= len(shapes[operand])
-    return shapes[operand][axis] if found else (0, const(0))
+_Site = tuple[Any, ...]
+
+
+def _site(record: Record, shapes: _Shapes) -> _Site:
+    """What two calls have in common that want the same: operation, line, numbers, which sizes are literals."""
+    others = str([_without_values(operand) for operand in (*record.args, *record.kwargs.items())])
+    return record.op, record.line, others, tuple(tuple(dim.is_const for _, dim in dims) for dims in shapes)
+
+
+def _without_values(operand: Any) -> Any:
+    if isinstance(operand, Value):
+        return None
+    return tuple(map(_without_values, cast(Operands, operand))) if isinstance(operand, tuple) else operand
 
 
 def _aligned(shapes: _Shapes) -> Iterator[_Place]:
@@ -177,12 +195,14 @@ def _aligned(shapes: _Shapes) -> Iterator[_Place]:
 
 
 def _all_pairs(shapes: _Shapes) -> Iterator[_Place]:
-    """Different sizes, each where it comes first."""
+    """Those of a product, then different sizes, each where it comes first."""
+    if len(shapes) > 1 and shapes[0] and len(shapes[1]) > 1:
+        yield (0, -1), (1, -2)
     first: dict[int, tuple[int, int]] = {}
     for operand, dims in enumerate(shapes):
         for axis, (size, _) in enumerate(dims):
             first.setdefault(size, (operand, axis - len(dims)))
-    return combinations(first.values(), 2)
+    yield from combinations(first.values(), 2)
 
 
 def _guess(one: Expr, other: Expr, example: Mapping[str, int]) -> Guess | None:

@@ -147,7 +147,7 @@ class _Search:
                     continue
                 found = self._with_ones(refusal.reason)
             if found is not None:
-                return self._with_held(found) if found.plan.held else found
+                return self._with_held(found)
             if not refusal.symbols:
                 pinned = self._pin_one(refusal.reason) if self._planner.must_vary else None
                 return self._with_held(pinned or self._pin_all_but_some(refusal.reason))
@@ -183,7 +183,8 @@ class _Search:
     def _with_held(self, found: _Found) -> _Found:
         """The run with those dims free that the program takes at another size too, when all else stays."""
         planner, plan = self._planner, found.plan
-        candidates = plan.held | {n for n in planner.refused & plan.pinned if self._may_broadcast(n)}
+        refused = planner.refused if plan.held else planner.doubtful
+        candidates = plan.held | {n for n in refused & plan.pinned if n in planner.doubtful or self._may_broadcast(n)}
         if not candidates:
             return found
         try:

@@ -58,7 +58,7 @@ def in_trace(dim: Dim) -> int:
     return dim.value.shape[dim.axis] if isinstance(dim, Unknown) else cast(int, traced(dim))
 
 
-def _same(a: Dim, b: Dim) -> bool:
+def are_same(a: Dim, b: Dim) -> bool:
     """Equal whatever the sizes are, as far as their expressions tell."""
     if type(a) is TrackedInt and type(b) is TrackedInt:
         return a.expr is b.expr
@@ -93,7 +93,7 @@ def _joined(dims: Iterable[Dim]) -> Dim | None:
     number = next((dim for dim in wide if type(dim) is int), None)
     if number is not None or not wide:
         return 1 if number is None else number
-    return wide[0] if all(_same(wide[0], dim) for dim in wide[1:]) else None
+    return wide[0] if all(are_same(wide[0], dim) for dim in wide[1:]) else None
 
 
 # --- contractions -----------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def _rest(x: Sizes, wanted: Sequence[int]) -> int | None:
     left = [dim for dim in x if type(dim) is not int]
     for size in wanted:
         if type(size) is not int:
-            found = next((place for place, dim in enumerate(left) if _same(dim, size)), None)
+            found = next((place for place, dim in enumerate(left) if are_same(dim, size)), None)
             if found is None:
                 return None
             del left[found]

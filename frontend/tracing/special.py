@@ -18,6 +18,7 @@ from dlcb.frontend.tracing.names import ALIASING, CONVERSIONS, DROPOUTS, NOT_REC
 from dlcb.frontend.tracing.overloads import NATIVE_BATCH_NORM, overload_handler
 from dlcb.frontend.tracing.permutes import PERMUTE_GETTERS, PERMUTES
 from dlcb.frontend.tracing.records import Operands
+from dlcb.frontend.tracing.result_sizes import are_same
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.sym_functions import SYM_FUNCTIONS
 from dlcb.frontend.tracing.trace import Handler, Handlers, Trace, ask
@@ -137,8 +138,16 @@ def _inplace(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     result = trace.perform(name[:-1], functional, (target, *args[1:]), kwargs)
     if result.shape != target.shape or not torch.can_cast(result.dtype, target.dtype):
         func(target, *map(trace.fake, args[1:]), **kwargs)
-    trace.assign(target, result)
+    trace.assign(target, _sized_as(trace, result, target))
     return args[0]
+
+
+def _sized_as(trace: Trace, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """The source expanded to the sizes of the target, which equal sizes of the trace need not be."""
+    mine, theirs = trace.state(source).dims, trace.state(target).dims
+    if len(mine) == len(theirs) and all(map(are_same, mine, theirs)):
+        return source
+    return trace.perform("expand_as", torch.Tensor.expand_as, (source, target), {})
 
 
 @cache
@@ -181,9 +190,7 @@ def write(trace: Trace, target: torch.Tensor, source: torch.Tensor) -> None:
     fake = trace.fake(source)
     if fake.dtype != target.dtype:
         fake = trace.perform("to", torch.Tensor.to, (fake, target.dtype), {})
-    if fake.shape != target.shape:
-        fake = trace.perform("expand", torch.Tensor.expand, (fake, trace.dims(target)), {})
-    trace.assign(target, fake)
+    trace.assign(target, _sized_as(trace, fake, target))
 
 
 def _out(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
@@ -197,7 +204,7 @@ def _out(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
         raise UnsupportedError(
             f"{name}: {trace.line}: out has sizes {list(target.shape)} and would be resized to {list(result.shape)}"
         )
-    trace.assign(target, result)
+    trace.assign(target, _sized_as(trace, result, target))
     return kwargs["out"]
 
 

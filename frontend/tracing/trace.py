@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import count
 from typing import Any, cast
 
 import torch
@@ -46,25 +45,8 @@ _SMALLEST_FRESH_SIZE = 1009
 _PLAIN = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, type(Ellipsis)})
 
 
-Resized = Mapping[tuple[int, int], int]
-"""Sizes to take in place of others, by operand (tensors counted in order) and axis."""
-
-
-def resized(sizes: Resized, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The operands of a call with other fakes where sizes are to be others."""
-    numbers = count()
-
-    def replaced(operand: Any) -> Any:
-        kind = cast(type[Any], type(operand))
-        if kind is private.FakeTensor:
-            number, shape = next(numbers), list(operand.shape)
-            changed = {axis: size for (place, axis), size in sizes.items() if place == number}
-            for axis, size in changed.items():
-                shape[axis] = size
-            return operand.new_empty(shape) if changed else operand
-        return cast(Any, kind(map(replaced, operand))) if kind is tuple or kind is list else operand
-
-    return tuple(map(replaced, args)), {key: replaced(value) for key, value in kwargs.items()}
+Resized = Mapping[Value, Mapping[int, int]]
+"""Sizes to take in place of others, by operand and axis."""
 
 
 class Trace(private.TorchFunctionMode):
@@ -180,13 +162,26 @@ class Trace(private.TorchFunctionMode):
             sizes = None if self.mend is None else self.mend(record, error)
             if sizes is None:
                 raise
-            given = resized(sizes, args, kwargs)
+            given = self._resized(sizes, args), {key: self._resized(sizes, value) for key, value in kwargs.items()}
             result = self.fakes.call(func, *given, self.tracker, name)
         found = self.known_sizes.found(name, args, kwargs)
         if found is not None and given[0] is not args and isinstance(result, torch.Tensor):
             same = zip(found, result.shape, strict=True)
             found = [dim if dim is not None and in_trace(dim) == size else None for dim, size in same]
         return result, found
+
+    def _resized(self, sizes: Resized, operand: Any) -> Any:
+        """An operand with other fakes where sizes are to be others."""
+        kind = cast(type[Any], type(operand))
+        if kind is tuple or kind is list:
+            return cast(Any, kind(self._resized(sizes, item) for item in operand))
+        changed = sizes.get(self.operand(operand)) if kind is private.FakeTensor else None
+        if changed is None:
+            return operand
+        shape = list(operand.shape)
+        for axis, size in changed.items():
+            shape[axis] = size
+        return operand.new_empty(shape)
 
     def fakes_of(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """What a C function returns for fakes, without a record."""

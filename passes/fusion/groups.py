@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import GraphOp
+from dlcb.errors import InternalError
 from dlcb.passes.fusion.space import Space
 
 
@@ -178,11 +179,16 @@ class Partition:
         place = {g.id: max(position[op] for op in g.ops) for g in self.groups.values()}
         done: set[int] = set()
         ordered: list[Group] = []
+        most = len(self.groups) + sum(len(group.before) for group in self.groups.values())
         for start in sorted(self.groups, key=place.__getitem__):
             stack = [start]
             while stack:
                 top = stack[-1]
                 missing = [] if top in done else [u for u in self.groups[top].before if u not in done]
+                if len(stack) > most:
+                    raise InternalError(
+                        f"kernels wait for one another: {', '.join(op.title for op in self.groups[top].ops)}"
+                    )
                 if missing:
                     stack += sorted(missing, key=place.__getitem__, reverse=True)
                     continue

@@ -116,6 +116,8 @@ def why_not_dissolve(group: Group, home: Group, partition: Partition, sizes: Siz
     readers = [op for op in home.ops if any(not partition.roots(o).isdisjoint(made) for o in op.operands)]
     if home.space.axes and not is_cheap(group):
         return Refusal.REPEATED
+    if partition.between(group, home):
+        return Refusal.CYCLE
     return _why_not_one(group, home, partition) or _why_not_where_read(readers, group, partition, sizes)
 
 

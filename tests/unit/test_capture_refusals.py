@@ -193,3 +193,75 @@ def test_a_size_that_is_divided_stays_free_where_another_is_pinned() -> None:
     for rows, columns in ((2, 20), (1, 4)):
         arguments = torch.randn(rows, columns), torch.randn(rows, 32)
         torch.testing.assert_close(compiled(*arguments), fours(*arguments))
+
+
+W4 = torch.randn(4, 4)
+
+
+def joined_twice(x: Tensor, u: Tensor) -> list[Tensor]:
+    return [torch.cat([a, W4], d) for a, d in ((x, 0), (u, 1))]
+
+
+def products(a: Tensor, b: Tensor) -> list[Tensor]:
+    return [torch.matmul(p, q) for p, q in ((a, W4), (W4, b))]
+
+
+def sums(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.einsum("ij,jk->ik", a, W4), torch.einsum("ij,ik->jk", b, W4)
+
+
+POSITIONS = torch.randn(16, 8)
+
+
+def with_positions(tokens: Tensor, other: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+    """The table of positions is shorter than sizes of a trace."""
+    embedded = torch.nn.functional.embedding(tokens, WEIGHT[:10, :8]) + POSITIONS[: tokens.shape[1]]
+    return embedded, other + 1, torch.nn.functional.linear(rows, WEIGHT[:8, :8])
+
+
+@pytest.mark.parametrize(
+    ("program", "sizes", "fixed"),
+    [
+        (joined_twice, ((4, 4), (4, 4)), {"x.shape[1]", "u.shape[0]"}),
+        (products, ((4, 4), (4, 4)), {"a.shape[1]", "b.shape[0]"}),
+        (sums, ((4, 4), (4, 4)), {"a.shape[1]", "b.shape[0]"}),
+        (lambda x, y: (x @ y, torch.nn.functional.linear(x, W4)), ((4, 4), (4, 4)), {"x.shape[1]", "y.shape[0]"}),
+        (torch.bmm, ((4, 4, 4), (4, 4, 4)), set[str]()),
+        (lambda x, y: (torch.nn.functional.linear(x, W4), x * y), ((3, 4), (4,)), {"x.shape[1]"}),
+    ],
+    ids=["cat", "matmul", "einsum", "square", "bmm", "broadcast"],
+)
+def test_no_size_is_pinned_that_an_operation_does_not_fix(
+    program: Callable[..., Any], sizes: tuple[tuple[int, ...], ...], fixed: set[str]
+) -> None:
+    states = dlcb.compile(program, tuple(map(torch.randn, sizes)), target="cpu").dimensions()
+    assert {dim for dim, state in states.items() if state.startswith("pinned")} == fixed
+
+
+def test_a_table_that_is_shorter_than_a_traced_size_leaves_the_length_free() -> None:
+    example = torch.randint(0, 10, (2, 5)), torch.randn(2, 2, 2), torch.randn(3, 8)
+    compiled = dlcb.compile(with_positions, example, target="cpu")
+    assert {d for d, s in compiled.dimensions().items() if s.startswith("pinned")} == {"rows.shape[1]"}
+    arguments = torch.randint(0, 10, (3, 16)), torch.randn(1, 4, 3), torch.randn(2, 8)
+    for have, want in zip(compiled(*arguments), with_positions(*arguments), strict=True):
+        torch.testing.assert_close(have, want)
+
+
+def test_heads_of_rank_3_are_shared() -> None:
+    def shared(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    example = torch.randn(6, 5, 8), torch.randn(3, 7, 8), torch.randn(3, 7, 8)
+    compiled = dlcb.compile(shared, example, target="cpu")
+    for heads, fewer in ((6, 3), (9, 3), (3, 3)):
+        arguments = torch.randn(heads, 2, 8), torch.randn(fewer, 9, 8), torch.randn(fewer, 9, 8)
+        torch.testing.assert_close(compiled(*arguments), shared(*arguments))
+
+
+def test_an_empty_part_of_rank_1_is_left_out_where_a_product_stands_beside_it() -> None:
+    def joined_with_nothing(x: Tensor, y: Tensor) -> Tensor:
+        return torch.cat([x, y @ WEIGHT[:8, :4]], 0)
+
+    compiled = dlcb.compile(joined_with_nothing, (torch.randn(0), torch.randn(4, 8)), target="cpu")
+    arguments = torch.randn(0), torch.randn(6, 8)
+    torch.testing.assert_close(compiled(*arguments), joined_with_nothing(*arguments))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+import torch
+from torch import Tensor
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+import dlcb
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.structure import LaunchOp
@@ -96,3 +100,45 @@ def test_what_is_returned_has_memory_of_its_own() -> None:
     for length, parts in ((3, 7), (7, 6)):
         module = lowered(chain(None, length), "strides")
         assert (count(module, ConcatOp), count(module, InsertOp)) == (1, parts)
+
+
+def read_by_a_late_kernel(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+    """What reads the shorter ones is cheap, and read by one kernel behind all writes."""
+    sums, parts = list[Tensor](), [a, b]
+    for _ in range(5):
+        whole = torch.cat(parts, 1)
+        sums.append(whole.relu()[:, :2])
+        parts.append(whole @ w[: whole.shape[1]])
+    result = parts[-1][:, :2]
+    for read in sums:
+        result = result + read
+    return result
+
+
+def of_a_concatenation(*tensors: Tensor) -> Tensor:
+    """The first part is one itself, along another dim."""
+    parts = [torch.cat(tensors[:2], 2), *tensors[2:]]
+    return torch.stack([torch.cat(parts[:n], 1).relu().sum((1, 2)) for n in range(2, 6)]).sum(0)
+
+
+def cache_read_before(cache: Tensor, key: Tensor, w: Tensor) -> Tensor:
+    old = (cache * 2)[:, :3]
+    cache[:, 0] = key
+    return old.flip(0) + cache @ w
+
+
+@pytest.mark.parametrize(
+    ("program", "sizes"),
+    [
+        (read_by_a_late_kernel, ((4, 5), (4, 5), (60, 5))),
+        (of_a_concatenation, ((2, 3, 5), (2, 3, 2), *[(2, 2, 7)] * 4)),
+        (cache_read_before, ((4, 5), (4,), (5, 3))),
+    ],
+)
+def test_readers_come_before_what_is_written_over(
+    program: Callable[..., Tensor], sizes: tuple[tuple[int, ...], ...]
+) -> None:
+    compiled = dlcb.compile(program, tuple(map(torch.randn, sizes)), target="cpu")
+    arguments = tuple(map(torch.randn, sizes))
+    expected = program(*[argument.clone() for argument in arguments])
+    torch.testing.assert_close(compiled(*arguments), expected)

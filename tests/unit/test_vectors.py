@@ -11,7 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from dlcb.dialects.coord.ops import AccessOp, KernelOp
+from dlcb.dialects.coord.ops import AccessOp, KernelOp, ScanOp
 from dlcb.dialects.coord.vectors import Along, memory_ops, shift_of, vector_facts
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.shape.expr import floordiv, sym
@@ -113,6 +113,15 @@ def test_a_guard_or_a_place_that_neighbours_share_leaves_them_a_vector(
 ) -> None:
     _, kernel = kernel_of(build, 7, 64)
     assert is_moved(kernel) is moved
+
+
+def test_running_values_differ_along_their_row() -> None:
+    def running(g: Graph, x: SSAValue) -> SSAValue:
+        return g.cumsum(g.expand(g.slice(x, (0, 0), (7, 1)), shape=(7, 64)), axis=1)
+
+    _, kernel = kernel_of(running, 7, 64)
+    (scan,) = [op for op in kernel.body.walk() if isinstance(op, ScanOp)]
+    assert scan.results[0] in Along(kernel).varying
 
 
 TEXT = """DLCB_KERNEL(copied, 1, float *x, float *y) {
