@@ -54,6 +54,8 @@ class Run:
     asks_layouts: bool
     hands_out_sizes: bool
     """Does the program get sizes as numbers, which it can use unseen?"""
+    extrema: set[Expr]
+    """The least and greatest of numbers that it took."""
     sizes: dict[Value, Sizes]
     """Of inputs, weights and results, as the run knows them."""
     memory: dict[Value, Value]
@@ -167,6 +169,7 @@ class Session:
             notes=trace.notes,
             asks_layouts=trace.asks_layouts,
             hands_out_sizes=trace.hands_out_sizes,
+            extrema=trace.tracker.extrema,
             sizes=trace.known_sizes.of,
             memory=trace.memory.bases,
             places=_places(trace, leaves),

@@ -2,18 +2,26 @@
 
 Python hands an `int` to a float on its left, to the index of a list and to C code without asking it. What comes out has
 no expression; in a run at other sizes it is another number, and the two runs are not one program. The sizes on which
-that depends are found by changing one at a time.
+that depends are found by changing one at a time. The least of a size and a number is that number at most sizes, so
+one more run is made on its other side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, islice
 
+from dlcb.dialects.shape.expr import Expr, evaluate, sub
 from dlcb.frontend.capture.branches import attempt
 from dlcb.frontend.capture.relax import Relaxed
 from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
 from dlcb.frontend.capture.sizes import Plan
+
+_MOST = 8
+"""Runs on other sides of extrema."""
+_NEAR = 64
+"""Literals up to this are looked at."""
 
 
 def unseen_use(
@@ -34,12 +42,33 @@ def unseen_use(
             continue
         found = difference(general.run, other)
         if found is None:
-            return None
+            break
         again = run_at(plan)
         if again is None or difference(general.run, again) is not None:
             return None
         return _blamed(plan, there, general.run, run_at), found
+    for there in islice(_other_sides(plan, general.run.extrema), _MOST):
+        other = run_at(there)
+        found = difference(general.run, other) if other is not None and _goes_the_same_way(general, other) else None
+        if found is not None:
+            return _blamed(plan, there, general.run, run_at), found
     return None
+
+
+def _other_sides(plan: Plan, extrema: Iterable[Expr]) -> Iterator[Plan]:
+    """Plans where the least or greatest of a size and a literal is the other one."""
+    for expr in sorted(extrema, key=str):
+        for one, other in combinations(expr.args, 2):
+            gap = sub(one, other)
+            symbols = [name for name in gap.free if name in plan.values and name not in plan.kept]
+            if len(symbols) != 1 or len(gap.free) != 1:
+                continue
+            size = plan.values[symbols[0]]
+            here = evaluate(gap, {symbols[0]: size})
+            across = next((n for n in reversed(range(_NEAR)) if here * evaluate(gap, {symbols[0]: n}) < 0), None)
+            if across is not None:
+                same = {name for name, value in plan.values.items() if value == size and name not in plan.kept}
+                yield Plan({**plan.values, **dict.fromkeys(same, across)}, plan.pinned, plan.held)
 
 
 def _goes_the_same_way(general: Relaxed, other: Run) -> bool:

@@ -18,7 +18,16 @@ from typing import Any, cast
 from dlcb.dialects.shape.expr import Expr, isqrt, maximum, minimum
 from dlcb.frontend.torch_private import FakeTensor
 from dlcb.frontend.tracing.python_types import STAND_INS
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, expr_of, number, pinned, real_function, traced
+from dlcb.frontend.tracing.tracked import (
+    TrackedFloat,
+    TrackedInt,
+    expr_of,
+    extremum,
+    number,
+    pinned,
+    real_function,
+    traced,
+)
 
 _TRACKED_BY_MATH = ("floor", "ceil", "trunc", "prod")
 _REAL_FUNCTIONS = ("sqrt", "log", "log2", "log10", "pow")
@@ -65,7 +74,7 @@ def _extremum(function: Callable[..., Any], build: Callable[..., Expr]) -> Calla
         tracked = next((item for item in items if type(item) is TrackedInt), None)
         if tracked is None or kwargs or not all(isinstance(item, int) for item in items):
             return function(*args, **kwargs)
-        return number(tracked.tracker, build(*map(expr_of, items)), function(map(traced, items)))
+        return extremum(tracked.tracker, build(*map(expr_of, items)), function(map(traced, items)))
 
     return call
 

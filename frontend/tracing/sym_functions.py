@@ -8,7 +8,7 @@ from typing import Any
 
 from dlcb.dialects.shape.expr import Expr, maximum, minimum
 from dlcb.frontend.tracing.trace import Handler, Trace
-from dlcb.frontend.tracing.tracked import expr_of, number, traced
+from dlcb.frontend.tracing.tracked import expr_of, extremum, traced
 
 
 def _extremum(choose: Callable[..., Any], build: Callable[[Any, Any], Expr]) -> Handler:
@@ -16,7 +16,7 @@ def _extremum(choose: Callable[..., Any], build: Callable[[Any, Any], Expr]) -> 
         if not all(isinstance(n, int) for n in args):
             return float(choose(*args))
         a, b = args
-        return number(trace.tracker, build(expr_of(a), expr_of(b)), choose(traced(a), traced(b)))
+        return extremum(trace.tracker, build(expr_of(a), expr_of(b)), choose(traced(a), traced(b)))
 
     return handler
 

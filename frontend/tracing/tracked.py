@@ -36,6 +36,12 @@ def number(tracker: Tracker, expr: Expr, value: int) -> int:
     return TrackedInt(value, expr, tracker) if tracker.active and expr.value is None else value
 
 
+def extremum(tracker: Tracker, expr: Expr, value: int) -> int:
+    """The least or greatest of numbers. The trace has one of them; the others may be used unseen."""
+    tracker.extrema.add(expr)
+    return number(tracker, expr, value)
+
+
 def expr_of(value: int) -> Expr:
     return value.expr if type(value) is TrackedInt else const(int(value))
 

@@ -48,6 +48,8 @@ class Tracker:
         self.active = True
         self.asked = 0
         """How often the numbers of the trace were compared or used, whether that makes a check or not."""
+        self.extrema: set[Expr] = set()
+        """The least and greatest of numbers that the program took."""
         self._answers = answers
         self._checks: dict[tuple[str, Expr, Expr], Check] = {}
 

@@ -148,3 +148,23 @@ def test_numbers_that_outlive_their_trace_are_plain(eleven: int, tracker: Tracke
 def test_a_size_that_is_looked_up_is_pinned(factor: Callable[[int], float]) -> None:
     captured = capture(lambda x: x * factor(x.shape[0]), (torch.randn(3, 4),))
     assert [(pin.symbol, pin.value) for pin in captured.pins] == [("x_0", 3)]
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        lambda n: [1.0, 2.0, 3.0][min(n, 2)],
+        lambda n: [1.0, 2.0, 3.0][max(2 - n, 0)],
+        lambda n: {2: 1.0, 1: 5.0}[min(2, n)],
+    ],
+)
+def test_the_least_of_a_size_and_a_number_that_is_looked_up_is_checked(factor: Callable[[int], float]) -> None:
+    """At most sizes it is the number."""
+    captured = capture(lambda x: x * factor(x.shape[0]), (torch.randn(3, 4),))
+    taken = {n for n in range(6) if all(check.holds({"x_0": n, "x_1": 4}) for check in captured.checks)}
+    assert taken == {2, 3, 4, 5}
+    assert not captured.pins
+
+
+def test_the_least_of_a_size_and_a_number_that_is_followed_leaves_it_free() -> None:
+    assert not capture(lambda x: x[: min(x.shape[0], 2)] * max(x.shape[1], 3), (torch.randn(3, 4),)).pins
