@@ -140,21 +140,22 @@ class _Search:
             self._planner.pin(symbols, f"it is used where it can't be followed: at other sizes, {what}")
 
     def _find(self) -> _Found:
+        planner = self._planner
         while True:
-            found, refusal = self._first_accepted(self._planner.choices())
+            found, refusal = self._first_accepted(planner.choices())
             if found is None and not refusal.symbols:
-                if self._planner.must_vary and self._learning.learn():
+                if planner.must_vary and self._learning.learn():
                     continue
                 found = self._with_ones(refusal.reason)
             if found is not None:
-                return self._with_held(found)
+                return self._with_held(found, planner.refused if found.plan.held else planner.doubtful)
             if not refusal.symbols:
-                pinned = self._pin_one(refusal.reason) if self._planner.must_vary else None
-                return self._with_held(pinned or self._pin_all_but_some(refusal.reason))
-            if refusal.is_branch and not refusal.symbols <= self._planner.held.keys():
-                self._planner.held |= dict.fromkeys(refusal.symbols, refusal.reason)
+                pinned = self._pin_one(refusal.reason) if planner.must_vary else None
+                return self._with_held(pinned or self._pin_all_but_some(refusal.reason), planner.refused)
+            if refusal.is_branch and not refusal.symbols <= planner.held.keys():
+                planner.held |= dict.fromkeys(refusal.symbols, refusal.reason)
             else:
-                self._planner.pin(refusal.symbols, refusal.reason)
+                planner.pin(refusal.symbols, refusal.reason)
 
     def _first_accepted(self, choices: Iterable[Choice]) -> tuple[_Found | None, _Refusal]:
         """The first run that is accepted, or why none is: by the last reason that blames a size, if any does."""
@@ -180,11 +181,12 @@ class _Search:
             planner.held |= dict.fromkeys(ones - planner.held.keys(), reason)
         return found
 
-    def _with_held(self, found: _Found) -> _Found:
-        """The run with those dims free that the program takes at another size too, when all else stays."""
+    def _with_held(self, found: _Found, doubtful: set[str]) -> _Found:
+        """The run with those dims free that the program takes at another size too, when all else stays: of what is
+        held, and of the pins that are doubtful."""
         planner, plan = self._planner, found.plan
-        refused = planner.refused if plan.held else planner.doubtful
-        candidates = plan.held | {n for n in refused & plan.pinned if n in planner.doubtful or self._may_broadcast(n)}
+        pins = doubtful & plan.pinned
+        candidates = plan.held | {n for n in pins if n in planner.doubtful or self._may_broadcast(n)}
         if not candidates:
             return found
         try:
