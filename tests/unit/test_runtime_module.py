@@ -30,7 +30,13 @@ CPU = torch.device("cpu")
 
 _KERNELS = """
 #include <cstdint>
-#define KERNEL(name) extern "C" void launch_##name(void** a, long long blocks, int seed)
+#define KERNEL(name)                                                    \\
+    static void name(void** a);                                         \\
+    extern "C" int launch_##name(void** a, long long blocks, int seed) { \\
+        name(a);                                                        \\
+        return 0;                                                       \\
+    }                                                                   \\
+    static void name(void** a)
 template <class T> static T get(void** a, int i) { return *(T*)a[i]; }
 KERNEL(scale) {       // o[i] = x[i] * k, n elements, k as 64-bit integer
     auto x = get<float*>(a, 0); auto o = get<float*>(a, 1);
