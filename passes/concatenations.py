@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from dlcb.dialects.graph.creation import EmptyOp
-from dlcb.dialects.graph.structure import FuncOp, ReturnOp
+from dlcb.dialects.graph.structure import FuncOp
 from dlcb.dialects.graph.types import Dim, DimsAttr, dims_attr, tensor, type_of
 from dlcb.dialects.graph.view import ConcatOp, InsertOp, SliceOp
 from dlcb.dialects.shape.expr import ZERO, Expr, add
 from dlcb.dialects.shape.system import System
-from dlcb.passes.functions import memory_base
+from dlcb.passes.fusion.updates import reads_late
 
 FEWEST = 4
 """So many concatenations share memory, or none do: a part is copied once, and half of them read it."""
@@ -57,24 +57,13 @@ def _begins(longer: ConcatOp, op: ConcatOp) -> bool:
 def those_read_in_turn(family: Sequence[ConcatOp], position: dict[Operation, int]) -> list[ConcatOp]:
     """The members that may share memory: each is read before the next one adds its parts, and none is returned."""
     members: list[ConcatOp] = []
-    following = len(position)
+    following = len(position) - 1
     for op in reversed(family):
-        last = last_reading(op.res, position)
-        if position[op] < following and last < min(following, len(position) - 1):
+        in_time = not any(reads_late(use.operation, following - 1, position) for use in op.res.uses)
+        if position[op] < following and in_time:
             members.append(op)
             following = position[op]
     return members[::-1]
-
-
-def last_reading(value: SSAValue, position: dict[Operation, int]) -> int:
-    """The place of the last op that reads the value, or what is a view of it."""
-    last = 0
-    for use in value.uses:
-        user = use.operation
-        last = max(last, position[user])
-        if not isinstance(user, ReturnOp) and memory_base(user.results[0]) is not user.results[0]:
-            last = max(last, last_reading(user.results[0], position))
-    return last
 
 
 class _Memory:

@@ -35,11 +35,13 @@ def crossing(kernel: KernelOp) -> Crossing | None:
     """What crosses along the axis along which most does, the innermost of these; None where nothing is to be gained
     from tiles: the kernel has a row, nothing crosses, or nothing is stored along the innermost axis."""
     last = len(kernel.outer.dims) - 1
-    along = Along(kernel)
+    inner = Along(kernel)
     stores = [op for op in kernel.body.block.ops if isinstance(op, StoreOp)]
-    if kernel.row.dims or all(along.demands(op) is None for op in stores):
+    if kernel.row.dims or all(inner.demands(op) is None for op in stores):
         return None
-    found = [_along(kernel, axis, candidates) for axis in range(last) if (candidates := _candidates(kernel, axis))]
+    found = [
+        _along(kernel, axis, candidates, inner) for axis in range(last) if (candidates := _candidates(kernel, axis))
+    ]
     best = max(found, key=lambda c: (c.bytes, c.axis), default=None)
     return best if best is not None and best.bytes else None
 
@@ -59,8 +61,8 @@ def _candidates(kernel: KernelOp, axis: int) -> list[AccessOp | StoreOp]:
     ]
 
 
-def _along(kernel: KernelOp, axis: int, candidates: Sequence[AccessOp | StoreOp]) -> Crossing:
-    along, inner = Along(kernel, axis), Along(kernel)
+def _along(kernel: KernelOp, axis: int, candidates: Sequence[AccessOp | StoreOp], inner: Along) -> Crossing:
+    along = Along(kernel, axis)
     found: list[AccessOp | StoreOp] = []
     left = MAX_BYTES
     for op in candidates:

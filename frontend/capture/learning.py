@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -73,11 +73,10 @@ class Learning:
             noted.append((refused, guesses))
         return sizes or None
 
-    def _take(self, refused: Refused, guesses: Iterable[Guess]) -> None:
+    def _take(self, refused: Refused, guesses: Sequence[Guess]) -> None:
         planner = self._planner
-        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
-        planner.alike = joined([*planner.alike, *groups])
-        pinned = self._like({g.symbol for g in guesses if g.other is None})
+        planner.alike = joined([*planner.alike, *_groups(guesses)])
+        pinned = self._pinned(guesses)
         planner.pin(pinned, f"at other sizes, {refused.text} ({refused.record.op}, {refused.record.line})")
         planner.doubtful |= pinned
         if refused.is_exact:
@@ -102,11 +101,9 @@ class Learning:
 
     def _probe(self, guesses: list[Guess], mend: Mend | None = None) -> Refused | None:
         """The operation that refuses a trace with these guesses, and is not mended."""
-        groups = [frozenset({g.symbol, g.other}) for g in guesses if g.other is not None]
-        pinned = self._like({g.symbol for g in guesses if g.other is None})
         choice = self._choice()
-        together = replace(choice, groups=joined([*choice.groups, *groups]))
-        plan = self._planner.plan(self._planner.reasons.keys() | pinned, together)
+        together = replace(choice, groups=joined([*choice.groups, *_groups(guesses)]))
+        plan = self._planner.plan(self._planner.reasons.keys() | self._pinned(guesses), together)
         if self.known_run(plan) is not None:
             return None
         was_mended = False
@@ -124,6 +121,11 @@ class Learning:
             self._last = plan, run
         return None
 
-    def _like(self, symbols: set[str]) -> frozenset[str]:
-        """The symbols and those that are equal to them."""
-        return frozenset(symbols).union(*(group for group in self._planner.alike if group & symbols))
+    def _pinned(self, guesses: Iterable[Guess]) -> frozenset[str]:
+        """What has the example's size, and what is equal to that."""
+        symbols = frozenset(guess.symbol for guess in guesses if guess.other is None)
+        return symbols.union(*(group for group in self._planner.alike if group & symbols))
+
+
+def _groups(guesses: Iterable[Guess]) -> list[frozenset[str]]:
+    return [frozenset({guess.symbol, guess.other}) for guess in guesses if guess.other is not None]

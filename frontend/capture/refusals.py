@@ -70,18 +70,13 @@ class Lessons:
         self._probe = probe
         self._places: dict[_Site, list[_Place]] = {}
         """Which sizes of which operands an operation wanted equal."""
-        self._position = -1
 
     def of(self, refused: Refused, symbols: Mapping[int, str]) -> list[Guess]:
         """The fewest sizes to be equal, or at the example's, with which the trace gets past the operation; none where
         none do. `symbols`: what has which traced size."""
         shapes = self._shapes(refused, symbols)
-        site, is_new = _site(refused.record, shapes), refused.position > self._position
-        self._position = refused.position
-        guesses = self._guesses(self._places.get(site, []), shapes) if is_new else {}
-        if not guesses:
-            guesses = self._fewest(refused, shapes)
-            self._places[site] = list(guesses.values())
+        guesses = self._fewest(refused, shapes)
+        self._places[_site(refused.record, shapes)] = list(guesses.values())
         return list(guesses)
 
     def again(self, refused: Refused, symbols: Mapping[int, str]) -> tuple[list[Guess], Resized]:

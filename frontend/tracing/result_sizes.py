@@ -82,7 +82,8 @@ def _like(x: Sizes, *_: Any, **__: Any) -> Found:
     return x
 
 
-def _broadcast(*operands: Any, **words: Any) -> Found:
+def broadcast(*operands: Any, **words: Any) -> list[Dim | None]:
+    """Of the sizes among the operands."""
     shapes = [reversed(operand) for operand in (*operands, *words.values()) if isinstance(operand, Sizes)]
     return [_joined(dims) for dims in zip_longest(*shapes, fillvalue=1)][::-1]
 
@@ -104,7 +105,7 @@ def _linear(x: Sizes, weight: Sizes, bias: Any = None) -> Found:
 
 
 def _matmul(x: Sizes, y: Sizes) -> Found:
-    return (*(_broadcast(x[:-2], y[:-2]) or ()), *x[:-1][-1:], *(y[-1:] if len(y) > 1 else ()))
+    return (*broadcast(x[:-2], y[:-2]), *x[:-1][-1:], *(y[-1:] if len(y) > 1 else ()))
 
 
 def _addmm(bias: Any, x: Sizes, y: Sizes, *, beta: Any = 1, alpha: Any = 1) -> Found:
@@ -304,7 +305,7 @@ RULES: dict[str, Rule] = {
             "silu sin sinh softmax softplus softshrink sqrt square tan tanh to tril triu trunc zeros_like",
         ),
         (
-            _broadcast,
+            broadcast,
             "add addcdiv addcmul atan2 bitwise_and bitwise_or bitwise_xor clamp clamp_max clamp_min div eq floor_divide"
             " fmod ge gt le lerp logical_and logical_or logical_xor lt masked_fill maximum minimum mul ne pow remainder"
             " rsub sub where xlogy",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any
+from typing import Any, cast
 
 import torch
+
+from dlcb.frontend.tracing.result_sizes import Sizes, broadcast
 
 
 def refuse_as_eager(op: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -28,17 +29,13 @@ def _attention(
     """A mask is added to the scores in place: it may be expanded to them, not they to it."""
     if attn_mask is None:
         return
-    lead = list(query.shape[:-2]) if enable_gqa else _broadcast(query.shape[:-2], key.shape[:-2])
+    lead = list(query.shape[:-2])
+    if not enable_gqa:
+        lead = cast("list[int]", broadcast(Sizes(lead), Sizes(key.shape[:-2])))  # of numbers it is numbers
     scores = [*lead, query.shape[-2], key.shape[-2]]
-    both = _broadcast(scores, attn_mask.shape)
+    both = broadcast(Sizes(scores), Sizes(attn_mask.shape))
     if both != scores:
         raise RuntimeError(f"output with shape {scores} doesn't match the broadcast shape {both}")
-
-
-def _broadcast(*shapes: Sequence[int]) -> list[int]:
-    """Of shapes that broadcast."""
-    aligned = zip_longest(*map(reversed, shapes), fillvalue=1)
-    return [next((size for size in sizes if size != 1), 1) for sizes in aligned][::-1]
 
 
 _CHECKS: dict[str, Callable[..., None]] = {"scaled_dot_product_attention": _attention}
