@@ -81,17 +81,19 @@ class _Run:
         self._values.update(zip(self._kernel.axes, self._coords, strict=True))
         self._block(self._kernel.body.block)
 
-    def _block(self, block: Block) -> Value | None:
+    def _block(self, block: Block) -> list[Value]:
         """Runs the ops; gives what the block yields."""
         for op in block.ops:
             match op:
                 case StoreOp():
                     self._store(op)
                 case YieldOp():
-                    return self._values[op.src]
+                    return [self._values[element] for element in op.elements]
+                case LoopOp():
+                    self._values.update(zip(op.results, self._loop(op), strict=True))
                 case _:
                     self._values[op.results[0]] = self._compute(op)
-        return None
+        return []
 
     def _compute(self, op: Operation) -> Value:
         match op:
@@ -115,8 +117,6 @@ class _Run:
                 return self._reduce(op)
             case ScanOp():
                 return self._scan(op)
-            case LoopOp():
-                return self._loop(op)
             case _:
                 raise InternalError(f"the evaluator does not know {op.name}")
 
@@ -177,13 +177,14 @@ class _Run:
         running = np.moveaxis(accumulate(op.function.data, np.moveaxis(values, -1, 0)), 0, -1)
         return apply(op.function.data, op.res.type, start, running)[0]
 
-    def _loop(self, op: LoopOp) -> Array:
-        block = op.body.block
-        total = convert(np.asarray(number_of(op.initial)), op.res.type)
+    def _loop(self, op: LoopOp) -> list[Array]:
+        block, function, types = op.body.block, op.function.data, op.result_types
+        totals = [convert(np.asarray(number_of(op.initial)), element) for element in types]
         for position in product(*(range(self._dim(d)) for d in op.extents.dims)):
             self._values.update(zip(block.args, position, strict=True))
-            total, _ = apply(op.function.data, op.res.type, total, np.asarray(self._block(block)))
-        return total
+            found = zip(types, totals, self._block(block), strict=True)
+            totals = [apply(function, element, total, np.asarray(value))[0] for element, total, value in found]
+        return totals
 
     def _store(self, op: StoreOp) -> None:
         buffer = op.buffer.type

@@ -91,6 +91,7 @@ def _is_blind(use: Use, known: dict[SSAValue, bool]) -> bool:
             return op.function.data in _TOTALS and known.get(op.res, False)
         case YieldOp():
             loop = op.parent_op()
-            return isinstance(loop, LoopOp) and loop.function.data in _TOTALS and known.get(loop.res, False)
+            assert isinstance(loop, LoopOp)
+            return loop.function.data in _TOTALS and known.get(loop.results[use.index], False)
         case _:
             return False

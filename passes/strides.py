@@ -23,7 +23,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, block_ops
@@ -32,18 +31,19 @@ from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, Layout, contiguous, dense, strided, tensor, type_of
-from dlcb.dialects.graph.view import CopyOp, InsertOp
+from dlcb.dialects.graph.view import CopyOp, InsertOp, PermuteOp
 from dlcb.dialects.shape.expr import add
 from dlcb.dialects.shape.system import Source
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.concatenations import share_memory
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.fusion.updates import plan_updates, written_values
+from dlcb.passes.patches import multiply_patches
 from dlcb.passes.results import separate_results
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
 from dlcb.passes.weights import NAME as WEIGHTS
-from dlcb.passes.weights import WeightFunction, drop_unused_weights, is_weight, weight_name
+from dlcb.passes.weights import drop_unused_weights, is_weight, lay_weight
 
 CHANNELS_LAST = dense((0, 2, 3, 1))
 KEEPS_ORDER = frozenset({"elementwise", "window"})
@@ -61,6 +61,11 @@ def wants_channels_last(op: GraphOp) -> bool:
     )
 
 
+def puts_channels_second(op: GraphOp) -> bool:
+    """Is this a permute by which what lies row-major lies channels-last?"""
+    return isinstance(op, PermuteOp) and op.axes == (0, 3, 1, 2)
+
+
 def channels_last_values(func: FuncOp, written: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:
     """The values that lie channels-last: results of such convolutions, what is computed of them elementwise, memory
     that they are written into, and what such a convolution reads, or one of these, if it is computed elementwise.
@@ -71,7 +76,7 @@ def channels_last_values(func: FuncOp, written: Mapping[SSAValue, SSAValue]) -> 
         known = len(found)
         for op in ops:
             follows = op.FAMILY in KEEPS_ORDER and any(v in found for v in op.operands)
-            if wants_channels_last(op) or (follows and type_of(op.results[0]).rank == 4):
+            if wants_channels_last(op) or puts_channels_second(op) or (follows and type_of(op.results[0]).rank == 4):
                 found.add(op.results[0])
             if isinstance(op, InsertOp) and op.src in found and op.res in written:
                 found.add(written[op.res])
@@ -114,6 +119,7 @@ class _Layouts:
         self.func = func
         self.system = system_of(func)
         share_memory(func, self.system)
+        multiply_patches(func, self.system)
         self.sizes = DefinedSizes.from_system(self.system)
         plan_updates(func)
         self.written = written_values(func)
@@ -244,26 +250,6 @@ class _Layouts:
         for i, value in enumerate(returned.operands):
             if value is op.results[0]:
                 returned.operands[i] = copy.results[0]
-
-
-def lay_weight(weight: SSAValue, user: GraphOp, layout: Layout) -> SSAValue:
-    """The weight as a result of `@weights` that lies so: a derived one is made so, another one is copied there."""
-    main = user.parent_op()
-    assert isinstance(main, FuncOp)
-    derived = WeightFunction.of(main, PatternRewriter(main))
-    t = type_of(weight)
-    wanted = tensor(t.dims, t.element, layout)
-    made = derived.result_of(weight)
-    if made is not None and weight.has_one_use():
-        set_type(made, wanted)
-        set_type(weight, wanted)
-        return weight
-    (source,) = derived.arguments([weight]) if made is None else [made]
-    copy = CopyOp.make([source], [wanted])
-    copy.location = user.location
-    derived.append([copy])
-    (laid,) = derived.derive({f"{weight_name(weight)}|channels_last": copy.results[0]})
-    return laid
 
 
 @dataclass(frozen=True)

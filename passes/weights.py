@@ -14,10 +14,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from dlcb.dialects._xdsl import append_operands, keep_arguments
+from dlcb.dialects._xdsl import append_operands, keep_arguments, set_type
 from dlcb.dialects.graph.derived import DERIVED, NAME, derived_numbers
 from dlcb.dialects.graph.roots import is_argument
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
+from dlcb.dialects.graph.types import Layout, tensor, type_of
+from dlcb.dialects.graph.view import CopyOp
 from dlcb.dialects.types import i64
 
 _WEIGHT: Final = StringAttr("weight")
@@ -100,6 +102,26 @@ class WeightFunction:
         append_operands(returned, list(values.values()))
         self._rewriter.notify_op_modified(returned)
         return _add_arguments(self._main, {n: v.type for n, v in zip(names, values.values(), strict=True)})
+
+
+def lay_weight(weight: SSAValue, user: Operation, layout: Layout) -> SSAValue:
+    """The weight as a result of `@weights` that lies so: a derived one is made so, another one is copied there."""
+    main = user.parent_op()
+    assert isinstance(main, FuncOp)
+    derived = WeightFunction.of(main, PatternRewriter(main))
+    t = type_of(weight)
+    wanted = tensor(t.dims, t.element, layout)
+    made = derived.result_of(weight)
+    if made is not None and weight.has_one_use():
+        set_type(made, wanted)
+        set_type(weight, wanted)
+        return weight
+    (source,) = derived.arguments([weight]) if made is None else [made]
+    copy = CopyOp.make([source], [wanted])
+    copy.location = user.location
+    derived.append([copy])
+    (laid,) = derived.derive({f"{weight_name(weight)}|laid": copy.results[0]})
+    return laid
 
 
 def _numbered(name: str) -> Iterator[str]:

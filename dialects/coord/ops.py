@@ -36,6 +36,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
@@ -404,27 +405,41 @@ class ScanOp(CoordOp):
 
 @irdl_op_definition
 class LoopOp(CoordOp):
-    """A reduction over a small literal space, by one thread: the region has one coordinate for each of `extents` and
-    yields the element."""
+    """Reductions over a small literal space, by one thread: the region has one coordinate for each of `extents` and
+    yields an element for each result."""
 
     name = "dlcb.coord.loop"
     function = prop_def(StringAttr)
     extents = prop_def(DimsAttr)
     initial = prop_def(Attribute)
-    res = result_def()
+    totals = var_result_def()
     body = region_def("single_block")
     traits = traits_def(Pure())
-    assembly_format = "$function $extents `from` $initial attr-dict `:` type($res) $body"
+    assembly_format = "$function $extents `from` $initial attr-dict `:` type($totals) $body"
+
+    @property
+    def elements(self) -> Sequence[SSAValue]:
+        """What the region yields."""
+        last = self.body.block.last_op
+        assert isinstance(last, YieldOp)
+        return last.elements
+
+    def verify_(self) -> None:
+        if not isinstance(self.body.block.last_op, YieldOp):
+            raise VerifyException(f"{self.name}: the region must end in dlcb.coord.yield")
+        yielded, wanted = [e.type for e in self.elements], list(self.result_types)
+        if not wanted or yielded != wanted:
+            raise VerifyException(f"{self.name}: yields {yielded}, its results are {wanted}")
 
 
 @irdl_op_definition
 class YieldOp(CoordOp):
-    """The element that a loop's region computes."""
+    """The elements that a loop's region computes."""
 
     name = "dlcb.coord.yield"
-    src = operand_def()
+    elements = var_operand_def()
     traits = traits_def(IsTerminator())
-    assembly_format = "$src attr-dict `:` type($src)"
+    assembly_format = "$elements attr-dict `:` type($elements)"
 
 
 @irdl_op_definition

@@ -59,7 +59,7 @@ class Along:
         strides = op.strides.dims
         if not strides or strides[self._axis] != 1:
             return None
-        if op.guard is not None and (isinstance(op, StoreOp) or op.guard in self.varying):
+        if op.guard is not None and op.guard in self.varying:
             return None
         if op.extra is None:
             return ()

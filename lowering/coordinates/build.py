@@ -51,13 +51,16 @@ class _Builder:
         self.arguments = block.args
         self.buffer_count = buffers
         self.values: dict[int, SSAValue] = {}
+        self.loops: dict[int, ops.LoopOp] = {}
         self.count = 0
 
     def add_all(self, rows: Sequence[Row]) -> None:
         for row in rows:
-            value = getattr(self, "_" + row[0])(*row[1:])
-            if value is not None:
-                self.values[self.count] = value
+            made = getattr(self, "_" + row[0])(*row[1:])
+            if isinstance(made, ops.LoopOp):
+                self.loops[self.count] = made
+            elif made is not None:
+                self.values[self.count] = made
             self.count += 1
 
     def _add(self, op: ops.CoordOp) -> SSAValue:
@@ -124,18 +127,24 @@ class _Builder:
         return self._add(kind.make([self.values[source]], [NAMES[element]], **properties))
 
     def _loop(
-        self, function: str, initial: int | str, extents: Any, body: Sequence[Row], source: int, element: str
-    ) -> SSAValue:
+        self,
+        function: str,
+        initial: int | str,
+        extents: Any,
+        body: Sequence[Row],
+        sources: Sequence[int],
+        element: str,
+    ) -> ops.LoopOp:
         outer = self.block
         self.block = Block(arg_types=[index] * len(extents))
         for argument in self.block.args:
             self.values[self.count] = argument
             self.count += 1
         self.add_all(body)
-        self.block.add_op(ops.YieldOp.make([self.values[source]], []))
+        self.block.add_op(ops.YieldOp.make([self.values[source] for source in sources], []))
         inner, self.block = self.block, outer
         op = ops.LoopOp.create(
-            result_types=[NAMES[element]],
+            result_types=[NAMES[element]] * len(sources),
             properties={
                 "function": _string(function),
                 "extents": dims_attr(tuple(extents)),
@@ -144,7 +153,10 @@ class _Builder:
             regions=[Region(inner)],
         )
         outer.add_op(op)
-        return op.results[0]
+        return op
+
+    def _total(self, loop: int, place: int) -> SSAValue:
+        return self.loops[loop].results[place]
 
     def _store(self, value: int, buffer: int, strides: Any, extra: int | None, guard: int | None) -> None:
         self.block.add_op(

@@ -69,7 +69,7 @@ class Elements(ElementBuilder):
         self._nodes: dict[tuple[Any, ...], Node] = {}
         self._elements: dict[tuple[Any, ...], Node] = {}
         self._guards: tuple[Guard, ...] = ()
-        self._loops = 0
+        self._depth = 0
 
     # Sizes
 
@@ -141,6 +141,8 @@ class Elements(ElementBuilder):
         finally:
             self._guards = outer
         common = other.element
+        if value.op == "access" and other.op == "constant" and other.attr in (0, (0.0).hex()):
+            return self.cast(value, common)  # which is 0 where a guard does not hold
         return self.call("select", self.holds(needed), self.cast(value, common), other)
 
     def holds(self, guard: Sequence[Guard]) -> Node:
@@ -253,17 +255,19 @@ class Elements(ElementBuilder):
         initial: float | int,
         element: Attribute,
     ) -> Node:
+        """Loops that lie side by side have the same coordinates, so that what they read alike is one node."""
         position: list[Expr] = []
         names: list[str] = []
         for extent in extents:
             if extent == 1:
                 position.append(const(0))
                 continue
-            names.append(f"$l{self._loops}")
-            self._loops += 1
+            names.append(f"$l{self._depth + len(names)}_{extent}")
             position.append(sym(names[-1]))
             self.ranges.axis(position[-1], const(extent))
+        self._depth += len(names)
         source = self.cast(body(tuple(position)), element)
+        self._depth -= len(names)
         start = self.constant(initial, element)
         function = of_element(function, element)
         if not names:

@@ -7,8 +7,9 @@ own rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from dlcb.dialects.graph.base import Guard
@@ -261,16 +262,46 @@ class Numbering:
         return self.shared("scalar", function, (self.shared("constant", initial, element), source), element)
 
     def _loop(self, node: Node, element: str) -> int:
+        """The loop, with all that walk alike beside it."""
         function, initial, extents, names = node.attr
-        self._hoist(node.args[0], frozenset(names))
+        together = self._beside(node)
+        for one in together:
+            self._hoist(one.args[0], frozenset(names))
         outer_rows, outer_numbers = self.rows, self.numbers
         self.rows, self.numbers = [], dict(outer_numbers)
         for name in names:
             self.numbers[("loop", name)] = self.count
             self.count += 1
-        source = self.node(node.args[0])
+        sources = tuple([self.node(one.args[0]) for one in together])
         body, self.rows, self.numbers = tuple(self.rows), outer_rows, outer_numbers
-        return self.add("loop", function, initial, extents, body, source, element)
+        loop = self.add("loop", function, initial, extents, body, sources, element)
+        for place, one in enumerate(together):
+            self.numbers[one] = self.add("total", loop, place)
+        return self.numbers[node]
+
+    def _beside(self, node: Node) -> list[Node]:
+        """The loop and the others that may run with it: they combine alike, over the same coordinates, in this scope,
+        and none of them waits for a loop."""
+        alike = self._loops.get((node.element, node.attr), [])
+        if node not in alike:
+            return [node]
+        return [one for one in alike if one is node or (one not in self.numbers and self._in_scope(one))]
+
+    def _in_scope(self, node: Node) -> bool:
+        return all(("loop", name) in self.numbers for name in node.free if name.startswith("$l"))
+
+    @cached_property
+    def _loops(self) -> dict[Hashable, list[Node]]:
+        """The loops that wait for no other, those that combine alike over the same coordinates together."""
+        found: dict[Hashable, list[Node]] = {}
+        nodes = self._all_nodes()
+        waits: dict[Node, bool] = {}
+        for node in _operands_first(nodes):
+            waits[node] = any(arg.op == "loop" or waits[arg] for arg in node.args)
+        for node in nodes:
+            if node.op == "loop" and not waits[node]:
+                found.setdefault((node.element, node.attr), []).append(node)
+        return found
 
     def _hoist(self, node: Node, variables: frozenset[str]) -> None:
         """Number what does not depend on the loop's variables before the loop."""
@@ -284,6 +315,19 @@ class Numbering:
                 self.node(top)
             else:
                 pending += reversed(top.args)
+
+
+def _operands_first(nodes: Sequence[Node]) -> list[Node]:
+    """All of them, each after its operands, without recursion into long chains."""
+    done: dict[Node, None] = {}
+    pending = list(nodes)
+    while pending:
+        missing = [arg for arg in pending[-1].args if arg not in done]
+        if missing:
+            pending += missing
+        else:
+            done[pending.pop()] = None
+    return list(done)
 
 
 def _by_coordinates(e: Expr) -> dict[tuple[Expr, ...], Expr]:

@@ -91,7 +91,10 @@ class Lanes:
             if missing:
                 pending += missing
                 continue
-            self.values[top] = self._compute(top.op)
+            if isinstance(top.op, ops.LoopOp):
+                self.values.update(zip(top.op.results, self._loop(top.op), strict=True))
+            else:
+                self.values[top] = self._compute(top.op)
             pending.pop()
         return self.values[value]
 
@@ -235,13 +238,16 @@ class Lanes:
         b = self.b
         array = b.pointer[op.buffer]
         value = self.get(op.value)
-        if self.moves_vectors(op):
-            if op.extra is not None:
-                self.get(op.extra)
-            b.store_vector([at_lane(value, n) for n in range(self.lanes)], array, self.place(op, first=True)[0])
-            return
         if op.extra is not None:
             self.get(op.extra)
+        if self.moves_vectors(op):
+            whole, place = [at_lane(value, n) for n in range(self.lanes)], self.place(op, first=True)[0]
+            if op.guard is None:
+                b.store_vector(whole, array, place)
+                return
+            with b.if_(self._truth(self.get(op.guard)[0])):
+                b.store_vector(whole, array, place)
+            return
         places = self.place(op)
         if op.guard is not None:
             guards = self.get(op.guard)
@@ -254,32 +260,32 @@ class Lanes:
 
     # Loops over small literal spaces
 
-    def loop_of(self, op: ops.LoopOp) -> Values:
-        b = self.b
-        kind = op.results[0].type
-        body = op.body.block
+    def _loop(self, op: ops.LoopOp) -> list[Values]:
+        """The values of each result."""
+        b, body = self.b, op.body.block
         outside = _reads_from_outside(op)
         for value in outside:
             self.get(value)
         varying = any(len(self.values[v]) > 1 for v in outside) or any(
             len(self.values.get(axis, ())) > 1 for axis in self._axes
         )
-        initial = b.constant(number_of(op.initial), kind)
-        totals = [b.var(initial) for _ in range(self.lanes if varying else 1)]
+        first = [b.constant(number_of(op.initial), kind) for kind in op.result_types]
+        totals = [[b.var(initial) for _ in range(self.lanes if varying else 1)] for initial in first]
         self._nest(op, list(zip(body.args, op.extents.dims, strict=True)), totals, self.inner())
-        return [b.get(t) for t in totals]
+        return [[b.get(t) for t in one] for one in totals]
 
-    def _nest(self, op: ops.LoopOp, left: list[tuple[SSAValue, Dim]], totals: Values, lanes: Lanes) -> None:
+    def _nest(self, op: ops.LoopOp, left: list[tuple[SSAValue, Dim]], totals: list[Values], lanes: Lanes) -> None:
+        """The loops over the positions that are left. One that finds several totals has enough in each step."""
         b = self.b
         if not left:
-            last = op.body.block.last_op
-            assert isinstance(last, ops.YieldOp)
-            element = lanes.get(last.src)
-            for lane, total in enumerate(totals):
-                b.set(total, self._call(op.function.data, (b.get(total), at_lane(element, lane))))
+            for value, total in zip(op.elements, totals, strict=True):
+                element = lanes.get(value)
+                for lane, one in enumerate(total):
+                    b.set(one, self._call(op.function.data, (b.get(one), at_lane(element, lane))))
             return
         (position, extent), *rest = left
-        with b.for_(b.constant(0, b.idx), b.number([extent]), b.constant(1, b.idx), unroll=True) as k:
+        unroll = len(totals) == 1
+        with b.for_(b.constant(0, b.idx), b.number([extent]), b.constant(1, b.idx), unroll=unroll) as k:
             inner = lanes.inner()
             inner.values[position] = [k]
             self._nest(op, rest, totals, inner)
@@ -310,7 +316,6 @@ _COMPUTE: dict[type[object], Callable[[Lanes, Any], Values]] = {
     ops.ToIndexOp: Lanes.to_index_of,
     CheckOp: Lanes.check_of,
     ops.AccessOp: Lanes.access_of,
-    ops.LoopOp: Lanes.loop_of,
 }
 
 
