@@ -1,7 +1,7 @@
 """Convolutions whose windows lie side by side are products of matrices: the patches, one a row, and the weight.
 
     %y = convolution %x, %w {stride = [16, 16]} : …[768, 3, 16, 16]
-    →   %p = copy of unfold %x, its windows last ; %r = reshape %p : [m, 768] ; %y = matmul %r, reshape %w, laid out again
+    →   %p = copy of unfold %x, its windows last ; %r = reshape %p : [m, 768] ; %y = matmul %r, reshape %w
 
 Each element of the input is read by one window, so the copy is as large as the input. Half precision only: there the
 vendor's product takes a fraction of its convolution's time, while in f32 torch lets a convolution alone use TF32.

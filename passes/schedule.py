@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
-from dlcb.dialects.coord.ops import KernelOp
+from dlcb.dialects.coord.ops import KernelOp, LoopOp
 from dlcb.dialects.coord.schedule import MAX_THREAD_ROW, WARP, ScheduleAttr
 from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, memory_ops, vector_facts
 from dlcb.passes.parts import may_be_cut
@@ -39,6 +39,9 @@ from dlcb.passes.tile_schedule import tile_schedules
 from dlcb.passes.uses import UNKNOWN, Use, needs_wide, uses_of, widths
 
 FLAT_THREADS = 256
+BLOCK_VECTOR = 4
+"""Elements that a thread moves at once if it computes several results side by side: it has enough registers for these,
+there are more threads, and the text, which the compiler's time goes with, is half of that for 8."""
 ITEMS_APART = 24
 """Loads and stores that a thread has in all, where it moves single elements."""
 LARGE = 1 << 20
@@ -60,6 +63,9 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     if serve_all:
         return tiles
     vectors = widths(vector_facts(kernel), uses)
+    blocks = _has_blocks(kernel)
+    if blocks:
+        vectors = [v for v in vectors if v <= BLOCK_VECTOR]
     one_axis = len(kernel.outer.dims) <= 1
     single = 1 if one_axis or not _is_large(kernel, uses) else _items_apart(kernel)
     wide = needs_wide(kernel, uses)
@@ -68,7 +74,13 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
         found += [(v, v, 64) for v in vectors]
     if wide or vectors[-1] > 1:
         found.append((1, 1, 64 if wide else 32))
-    return tiles + [ScheduleAttr.of("none", FLAT_THREADS, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
+    threads = WARP_THREADS if blocks else FLAT_THREADS
+    return tiles + [ScheduleAttr.of("none", threads, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
+
+
+def _has_blocks(kernel: KernelOp) -> bool:
+    """Does a thread compute several results side by side, in one loop?"""
+    return any(isinstance(op, LoopOp) and len(op.results) > 1 for op in kernel.body.block.ops)
 
 
 def _is_large(kernel: KernelOp, uses: Sequence[Use]) -> bool:

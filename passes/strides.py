@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -26,13 +27,14 @@ from xdsl.passes import ModulePass
 
 from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.base import GraphOp, block_ops
-from dlcb.dialects.graph.convolution import Convolution
+from dlcb.dialects.graph.contract import MatmulOp
+from dlcb.dialects.graph.convolution import Convolution, DepthwiseOp
 from dlcb.dialects.graph.roots import is_view
 from dlcb.dialects.graph.strides import layout_strides
 from dlcb.dialects.graph.structure import FuncOp, ReturnOp
 from dlcb.dialects.graph.types import DenseLayout, Layout, contiguous, dense, strided, tensor, type_of
 from dlcb.dialects.graph.view import CopyOp, InsertOp, PermuteOp
-from dlcb.dialects.shape.expr import add
+from dlcb.dialects.shape.expr import Expr, add, mul
 from dlcb.dialects.shape.system import Source
 from dlcb.dialects.types import bf16, f16
 from dlcb.passes.concatenations import share_memory
@@ -46,13 +48,15 @@ from dlcb.passes.weights import NAME as WEIGHTS
 from dlcb.passes.weights import drop_unused_weights, is_weight, lay_weight
 
 CHANNELS_LAST = dense((0, 2, 3, 1))
+TAPS_FIRST = dense((2, 3, 1, 0))
+"""A weight whose channels, which are outputs too, lie side by side."""
 KEEPS_ORDER = frozenset({"elementwise", "window"})
 LIKES_ORDER = frozenset({"elementwise", "window", "reduce"})
 """Families whose kernels are best where operands lie in the order of the result."""
 
 
 def wants_channels_last(op: GraphOp) -> bool:
-    """Is this a convolution that the vendor computes best channels-last?"""
+    """Is this a convolution that is best computed channels-last?"""
     return (
         isinstance(op, Convolution)
         and type_of(op.results[0]).rank == 4
@@ -146,7 +150,9 @@ class _Layouts:
                 self.give(argument, self.input_layout(argument, name) if kind == "input" else None)
         for op in block_ops(self.func):
             if wants_channels_last(op):
-                self.prepare_convolution(op)
+                self.prepare_convolution(op, TAPS_FIRST if isinstance(op, DepthwiseOp) else CHANNELS_LAST)
+            if isinstance(op, MatmulOp):
+                self.prepare_stacks(op)
             self.assign_result(op)
         for op in reversed(block_ops(self.func)):
             if is_view(op) and op.results[0] not in self.written:
@@ -221,14 +227,34 @@ class _Layouts:
         self.sizes = DefinedSizes.from_system(system)
         return strided(dims, start)
 
-    def prepare_convolution(self, op: GraphOp) -> None:
-        """Its 4-d operands must lie channels-last; a weight is laid so in `@weights`."""
+    def prepare_convolution(self, op: GraphOp, of_weight: Layout) -> None:
+        """Its 4-d operands must lie channels-last, a weight as said: it is laid so in `@weights`."""
         for i, operand in enumerate(op.operands):
             layout = type_of(operand).layout
-            if type_of(operand).rank != 4 or (layout is not None and self.lies(operand, layout, CHANNELS_LAST)):
+            wanted = of_weight if i == 1 else CHANNELS_LAST
+            if type_of(operand).rank != 4 or (layout is not None and self.lies(operand, layout, wanted)):
                 continue
             lay = lay_weight if is_weight(operand) else self.insert_copy
-            op.operands[i] = lay(operand, op, CHANNELS_LAST)
+            op.operands[i] = lay(operand, op, wanted)
+
+    def prepare_stacks(self, op: MatmulOp) -> None:
+        """Stacks of matrices that do not lie at equal distances are copied; the library would, slowly."""
+        for i, operand in enumerate(op.operands[:2]):
+            t = type_of(operand)
+            strides, _ = layout_strides(t.layout, self.sizes.of(operand), self.sizes.dim)
+            if t.rank > 3 and self.known(strides) and not self.equally_spaced(operand, strides):
+                lead, rows, columns = range(t.rank - 2), t.rank - 2, t.rank - 1
+                order = (*lead, columns, rows) if strides[-2].value == 1 else (*lead, rows, columns)
+                op.operands[i] = self.insert_copy(operand, op, dense(order))
+
+    def known(self, strides: tuple[Expr, ...]) -> bool:
+        """Are they those of memory of the program's own, and not the caller's?"""
+        symbols = self.system.symbols
+        return not any(name in symbols and symbols[name].kind == "stride" for s in strides for name in s.free)
+
+    def equally_spaced(self, stack: SSAValue, strides: tuple[Expr, ...]) -> bool:
+        wide = [(n, s) for n, s in zip(self.sizes.of(stack)[:-2], strides[:-2], strict=True) if n.value != 1]
+        return all(outer is mul(size, inner) for (_, outer), (size, inner) in pairwise(wide))
 
     def insert_copy(self, value: SSAValue, before: GraphOp, layout: Layout) -> SSAValue:
         t = type_of(value)

@@ -125,6 +125,11 @@ def vector_facts(kernel: KernelOp) -> VectorFacts:
     return facts_along(kernel, memory_ops(kernel), len(kernel.axes) - 1)
 
 
+def _moves_outside(op: AccessOp, axis: int) -> bool:
+    """Does it lie elsewhere along other axes? What does not is small, and may take several loads a vector."""
+    return any(dim != 0 for i, dim in enumerate(op.strides.dims) if i != axis)
+
+
 def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) -> VectorFacts:
     """Of these loads and stores, along an axis."""
     sizes: tuple[Dim, ...] = (*kernel.outer.dims, *kernel.row.dims)
@@ -135,7 +140,8 @@ def facts_along(kernel: KernelOp, ops: Sequence[AccessOp | StoreOp], axis: int) 
     strided = any(isinstance(dim, str) for op in ops for dim in op.strides.dims[axis : axis + 1])
     if not moving or strided:
         return VectorFacts(1, (), (), strided)
-    widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in moving)
+    often = [op for op in moving if isinstance(op, StoreOp) or _moves_outside(op, axis)] or moving
+    widest = MAX_VECTOR_BYTES // max(buffer_element(op.buffer) for op in often)
     divisible = dict.fromkeys(dim for found in demands.values() for dim in found)
     if len(sizes) > 1 or kernel.row.dims:
         divisible[sizes[axis]] = None

@@ -138,6 +138,8 @@ class GraphOp(QuickOp, ABC):
     FAMILY: ClassVar[str] = "other"
     LIBRARY: ClassVar[str | None] = None
     """The library routine that computes it, for ops that generated kernels do not compute."""
+    GUARDED: ClassVar[bool] = False
+    """Does its element touch nothing out of range, even at coordinates beyond the result's last dim?"""
 
     @classmethod
     def make(

@@ -1,4 +1,4 @@
-"""Convolutions, which library routines compute."""
+"""Convolutions: library routines compute them, but for those that sum over no channels."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, Guard, ShapeScope, Sizes
 from dlcb.dialects.graph.contract import Contract
+from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.window import ints, window_reach, window_size
 from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, le, mod, mul, sub
 from dlcb.dialects.types import compute_type
@@ -169,4 +170,49 @@ class ConvolutionReluOp(Convolution):
         return b.call("maximum", total, b.constant(0, b.type_of(total)))
 
 
-OPS: list[type[Operation]] = [ConvolutionOp, ConvolutionReluOp]
+@irdl_op_definition
+class DepthwiseOp(Convolution):
+    """A convolution that sums over no channels: result[n, o, p..] = Σ_{k..} x[n, o, p·stride + k·dilation - padding] ·
+    w[o, 0, k..], by a generated kernel; the kernel's sizes are literal.
+
+    Source: torch.convolution with as many groups as channels."""
+
+    name = "dlcb.graph.depthwise"
+    FAMILY: ClassVar[str] = "window"
+    GUARDED: ClassVar[bool] = True
+    BLOCK: ClassVar[int] = 4
+    """So many neighbours along the last dim a thread computes: of what it reads for one, it needs most for the next."""
+    REQUIRED: ClassVar[int] = 2
+
+    def verify_(self) -> None:
+        super().verify_()
+        if len(self.operands) != self.REQUIRED or self.transposed is not None:
+            raise VerifyException(f"{self.name}: a bias, or transposed")
+        out, inner, *kernel = type_of(self.operands[1]).dims
+        if (out, inner) != (self.groups.data, 1) or not all(isinstance(size, int) for size in kernel):
+            raise VerifyException(
+                f"{self.name}: weight {type_of(self.operands[1])}, expected [{self.groups.data}, 1, literal sizes..]"
+            )
+
+    def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
+        """The innermost dim of the kernel is written out: neighbouring results share most of what they read there."""
+        wanted = compute_type(self.result_element)
+        x, w = self.operands[:2]
+        *extents, columns = [dim for dim in type_of(w).dims[2:] if isinstance(dim, int)]
+
+        def line(position: Coords) -> Any:
+            total: Any = None
+            for column in range(columns):
+                kernel = (*position, const(column))
+                at, guard = self._source(b, coords[2:], kernel)
+                guard.append(("lt", at[-1], b.of(x)[-1]))
+                value = b.read(x, (coords[0], coords[1], *at), guard, b.constant(0, wanted))
+                weight = b.cast(b.read(w, (coords[1], const(0), *kernel)), wanted)
+                product = b.call("mul", b.cast(value, wanted), weight)
+                total = product if total is None else b.call("add", total, product)
+            return total
+
+        return b.loop("add", extents, line, 0, wanted)
+
+
+OPS: list[type[Operation]] = [ConvolutionOp, ConvolutionReluOp, DepthwiseOp]

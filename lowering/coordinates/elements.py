@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, GraphOp, Guard, Sizes
 from dlcb.dialects.graph.strides import layout_strides
-from dlcb.dialects.graph.types import Dim, Layout, type_of
+from dlcb.dialects.graph.structure import KernelOp
+from dlcb.dialects.graph.types import DenseLayout, Dim, Layout, type_of
 from dlcb.dialects.scalar import FUNCTIONS
 from dlcb.dialects.shape.expr import Expr, add, const, lt, mul, select, sym
 from dlcb.dialects.types import i1, is_float, rounded, wrapped
@@ -69,6 +70,7 @@ class Elements(ElementBuilder):
         self._nodes: dict[tuple[Any, ...], Node] = {}
         self._elements: dict[tuple[Any, ...], Node] = {}
         self._guards: tuple[Guard, ...] = ()
+        self._beyond: tuple[Guard, ...] = ()
         self._depth = 0
 
     # Sizes
@@ -116,13 +118,25 @@ class Elements(ElementBuilder):
             return self._access(self._buffer_of[value], coords)
         if not isinstance(value, OpResult) or not isinstance(value.op, GraphOp):
             raise InternalError(f"coordinates: {value} is neither a graph op's result nor an input of the kernel")
+        guards, beyond = self._guards, self._beyond
+        if value.op.GUARDED:
+            self._guards, self._beyond = (), ()
         key = (value, coords, self._guards)
         known = self._elements.get(key)
         if known is None:
             outer, self.ranges.op = self.ranges.op, value.op
             known = self._elements[key] = value.op.element(self, coords, value.index)
             self.ranges.op = outer
+        self._guards, self._beyond = guards, beyond
         return known
+
+    def within(self, value: SSAValue, coords: Coords, guard: Sequence[Guard]) -> Node:
+        """The element where the guard holds; anything where it does not. What lies at coordinates that the guard speaks
+        of is not touched there."""
+        self._beyond = tuple(guard)
+        found = self.value(value, coords)
+        self._beyond = ()
+        return found
 
     def read(self, operand: SSAValue, coords: Coords, guard: Sequence[Guard] = (), other: Node | None = None) -> Node:
         needed = self.ranges.guard(guard)
@@ -153,11 +167,14 @@ class Elements(ElementBuilder):
         strides, offset = self._strides_of(buffer)
         for coord, stride in zip(coords, strides, strict=True):
             offset = add(offset, mul(coord, stride))
-        free = self._free_of(offset)
-        for _, a, b in self._guards:
+        free, guards = self._free_of(offset), self._guards
+        for guard in self._beyond:
+            if not free.isdisjoint(guard[1].free):
+                guards = (*guards, guard)
+        for _, a, b in guards:
             free = free | self._free_of(a) | self._free_of(b)
         element = type_of(self._buffers[buffer]).element
-        return self._node("access", element, (), (buffer, offset, self._guards), free)
+        return self._node("access", element, (), (buffer, offset, guards), free)
 
     def _strides_of(self, buffer: int) -> tuple[tuple[Expr, ...], Expr]:
         known = self._strides.get(buffer)
@@ -295,3 +312,23 @@ class Elements(ElementBuilder):
                 free = frozenset[str]().union(*(a.free for a in args))
             known = self._nodes[key] = Node(op, element, args, attr, free)
         return known
+
+
+def failing_ops(kernel: KernelOp) -> list[GraphOp]:
+    """The ops that have a failure, in the order of its numbers."""
+    return [op for op in kernel.body.block.ops if isinstance(op, GraphOp) and op.failure() is not None]
+
+
+def offset_of(coords: Sequence[Expr], layout: Layout | None, shape: tuple[Expr, ...], elements: Elements) -> Expr:
+    strides, offset = layout_strides(layout, shape, elements.dim)
+    for coord, stride in zip(coords, strides, strict=True):
+        offset = add(offset, mul(coord, stride))
+    return elements.ranges.simplify(offset)
+
+
+def memory_order(value: SSAValue, rank: int, axes: set[int]) -> list[int]:
+    """The domain's dims from outermost to innermost in the first result's memory."""
+    layout = type_of(value).layout
+    if isinstance(layout, DenseLayout) and len(layout.order) == rank:
+        return list(layout.order)
+    return list(range(rank))

@@ -15,7 +15,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.check import CheckOp
-from dlcb.dialects.coord.vectors import Along
+from dlcb.dialects.coord.vectors import MAX_VECTOR_BYTES, Along, buffer_element
 from dlcb.dialects.graph.types import Dim
 from dlcb.dialects.types import compute_type, i1, i32, i64, index
 from dlcb.errors import InternalError
@@ -208,15 +208,21 @@ class Lanes:
     def _vector(self, op: ops.AccessOp) -> Values:
         """Neighbours at once; where a guard, which is the same for all, does not hold, nothing is touched."""
         b, place = self.b, self.place(op, first=True)[0]
-        array = b.pointer[op.buffer]
         if op.guard is None:
-            return b.load_vector(array, place, self.lanes)
+            return self._load_neighbours(op, place)
         assert op.other is not None
         found = [b.var(at_lane(self.values[op.other], lane)) for lane in range(self.lanes)]
         with b.if_(self._truth(self.values[op.guard][0])):
-            for var, value in zip(found, b.load_vector(array, place, self.lanes), strict=True):
+            for var, value in zip(found, self._load_neighbours(op, place), strict=True):
                 b.set(var, value)
         return [b.get(var) for var in found]
+
+    def _load_neighbours(self, op: ops.AccessOp, place: SSAValue) -> list[SSAValue]:
+        """As many at once as one load can move."""
+        b, array = self.b, self.b.pointer[op.buffer]
+        width = min(self.lanes, MAX_VECTOR_BYTES // buffer_element(op.buffer))
+        starts = range(0, self.lanes, width)
+        return [v for n in starts for v in b.load_vector(array, b.add(place, b.constant(n, b.idx)), width)]
 
     def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b

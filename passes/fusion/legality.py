@@ -8,10 +8,10 @@ from enum import Enum
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.graph.base import Coords, GraphOp, Sizes
+from dlcb.dialects.graph.convolution import DepthwiseOp
 from dlcb.dialects.graph.reduce import Reduce
 from dlcb.dialects.graph.row import AlongRow
 from dlcb.dialects.graph.view import ConcatOp, CopyOp, ExpandOp, FlipOp, PadOp, PermuteOp, ReshapeOp, product
-from dlcb.dialects.graph.window import Window
 from dlcb.passes.fusion.groups import Group, Partition
 from dlcb.passes.fusion.space import Space, merged_space, reads_at
 
@@ -83,6 +83,8 @@ def shared_space(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) 
         if sizes.of(op.operands[0]) != space.domain or (axes and axes != op.row_axes):
             return None
         axes = op.row_axes
+    if axes and (isinstance(op, DepthwiseOp) or has_blocks(group)):
+        return None
     trial = Space(space.domain, axes, space.places)
     place = place_in(op, trial, sizes)
     reads = None if place is None else reads_at(op, place, sizes, partition.free_op)
@@ -128,6 +130,8 @@ def _why_not_where_read(readers: Sequence[GraphOp], group: Group, partition: Par
         return Refusal.UNCHECKED
     if any(op.FAMILY == "index" and not partition.roots(op.operands[0]).isdisjoint(made) for op in readers):
         return Refusal.DATA
+    if has_blocks(group) or any(isinstance(op, DepthwiseOp) for op in readers):
+        return Refusal.REPEATED
     if not is_cheap(group) and (len(readers) > 1 or any(repeats(op, group, partition, sizes) for op in readers)):
         return Refusal.REPEATED
     return None
@@ -146,6 +150,8 @@ def why_not_merge(other: Group, home: Group, partition: Partition, sizes: Sizes)
     """May two kernels be one, where ops of `home` read values of `other`?"""
     a, b = other.space, home.space
     if a is None or b is None or a.domain != b.domain or (a.axes and b.axes and a.axes != b.axes):
+        return Refusal.SPACE
+    if (a.axes or b.axes) and (has_blocks(other) or has_blocks(home)):
         return Refusal.SPACE
     if (refusal := _why_not_one(other, home, partition)) is not None:
         return refusal
@@ -168,6 +174,12 @@ def _reads_in_place(op: GraphOp, made: set[SSAValue], space: Space, partition: P
 
 def is_cheap(group: Group) -> bool:
     return sum(map(op_cost, group.ops)) <= CHEAP
+
+
+def has_blocks(group: Group) -> bool:
+    """Does a thread of its kernel compute a block of neighbours, which share what they read? Such a kernel has no
+    rows, and its results are computed once, where they stand."""
+    return any(isinstance(op, DepthwiseOp) for op in group.ops)
 
 
 def has_checks(group: Group) -> bool:
@@ -195,7 +207,7 @@ _ALL = (PermuteOp, ReshapeOp, ExpandOp, CopyOp, FlipOp, PadOp, ConcatOp)
 
 def repeats(op: GraphOp, group: Group, partition: Partition, sizes: Sizes) -> bool:
     """May `op` read an element of the group several times?"""
-    if isinstance(op, (Window, ExpandOp)) or op.FAMILY == "index":
+    if isinstance(op, ExpandOp) or op.FAMILY in ("window", "index"):
         return True
     whole = product(sizes.of(op.operands[0] if isinstance(op, Reduce) else op.results[0]))
     made = set(group.results())
