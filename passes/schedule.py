@@ -20,7 +20,7 @@ The choice is made here and only here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.context import Context
@@ -62,10 +62,10 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     tiles, serve_all = tile_schedules(kernel, uses)
     if serve_all:
         return tiles
-    vectors = widths(vector_facts(kernel), uses)
-    blocks = _has_blocks(kernel)
+    facts, blocks = vector_facts(kernel), _has_blocks(kernel)
     if blocks:
-        vectors = [v for v in vectors if v <= BLOCK_VECTOR]
+        facts = replace(facts, widest=min(facts.widest, BLOCK_VECTOR))
+    vectors = widths(facts, uses)
     one_axis = len(kernel.outer.dims) <= 1
     single = 1 if one_axis or not _is_large(kernel, uses) else _items_apart(kernel)
     wide = needs_wide(kernel, uses)
