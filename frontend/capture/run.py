@@ -25,7 +25,7 @@ from dlcb.frontend.tracing.python_types import modules_of
 from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
 from dlcb.frontend.tracing.result_sizes import Sizes
-from dlcb.frontend.tracing.rewritten import Rewritten
+from dlcb.frontend.tracing.rewritten import Rewritten, keeps_results
 from dlcb.frontend.tracing.special import make_handlers
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracing.trace import Resized, Trace
@@ -64,6 +64,8 @@ class Run:
     """The number of the value that is made at each site."""
     replaced: dict[Site, dict[Path, Any]]
     """The program's own operands where edits stand in place of them."""
+    failed: str | None
+    """An operation that failed, after which the program went on."""
 
 
 Mend = Callable[[Refused], Resized | None]
@@ -91,6 +93,8 @@ class Session:
         self._fakes = Fakes()
         self._named = _named_tensors(program)
         self._handlers = make_handlers()
+        if keeps_results(program):
+            self.rewrite()
 
     def rewrite(self) -> bool:
         """Let runs notice what Python's operators hide; whether that changes anything."""
@@ -175,6 +179,7 @@ class Session:
             places=_places(trace, leaves),
             sites=trace.sites,
             replaced=trace.replaced,
+            failed=trace.failed,
         )
 
     def _output(self, trace: Trace, leaf: Any) -> Any:

@@ -132,10 +132,6 @@ class _Search:
             unseen = unseen_use(self._session, found.plan, general, self._planner.plans_like(found.plan))
             if unseen is None:
                 return general
-            if self._session.rewrite():
-                self._example_runs.clear()
-                self._learning.forget_runs()
-                continue
             symbols, what = unseen
             self._planner.pin(symbols, f"it is used where it can't be followed: at other sizes, {what}")
 
@@ -266,12 +262,17 @@ class _Search:
         """The run, if the model accepts these sizes and the example passes all checks of it."""
         try:
             run = self._learning.known_run(plan) or self._session.run(plan)
+            if run.hands_out_sizes and self._session.rewrite():
+                self._forget_runs()
+                run = self._session.run(plan)
         except InternalError:
             raise
         except Exception as error:
             if isinstance(error, UnsupportedError) or plan.pinned == self._example.keys():
                 self._example_sizes()
             raise _Refusal(f"at other sizes, {first_line(error)} ({self._line(error)})") from error
+        if run.failed is not None and plan.pinned != self._example.keys():
+            raise _Refusal(f"the program goes on where an operation fails ({run.failed})")
         broken = [] if plan.pinned == self._example.keys() else list(self._broken(run, plan.pinned))
         if not broken:
             return _Found(plan, run)
@@ -287,6 +288,11 @@ class _Search:
         final = [check for check in needed if self._is_used(check, plan.pinned)]
         first = (final or needed)[0]
         raise _Refusal(first.text, frozenset(blamed_symbols(first, plan, run)), is_branch, bool(final))
+
+    def _forget_runs(self) -> None:
+        """Those of the program as it is written."""
+        self._example_runs.clear()
+        self._learning.forget_runs()
 
     def _is_used(self, check: Check, pinned: frozenset[str]) -> bool:
         """Whether the program, at the example's own sizes too, uses the very size that a check is about: then it is no

@@ -54,11 +54,13 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class MaybeCopy:
-    """A reshape that copies in the trace. It is a view where dims of size 1 let it be."""
+    """A reshape that copies in the trace, or (`is_view`) one that makes a view there. It is a view where dims of size 1
+    let it be, or slices are whole."""
 
     source: State
     result: State
     line: str
+    is_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Memory:
     def __init__(
         self, emit: Emit, sizes: Callable[[State], tuple[Any, ...]], is_copy: Callable[[MaybeCopy], None]
     ) -> None:
-        """`is_copy` requires of the sizes that what may be a view is none."""
+        """`is_copy` requires of the sizes that what is a copy in the trace is one, and what is a view is one."""
         self._emit = emit
         self._is_copy = is_copy
         self._sizes = sizes
@@ -111,8 +113,8 @@ class Memory:
         return state
 
     def add_copy(self, copy: MaybeCopy) -> None:
-        for state in (copy.source, copy.result):
-            state.storage.copies.append(copy)
+        for storage in dict.fromkeys((copy.source.storage, copy.result.storage)):
+            storage.copies.append(copy)
 
     def forget(self) -> None:
         """Lets go of the tensors, which refer to each other."""
@@ -153,6 +155,9 @@ class Memory:
             state.storage.value = value
             state.storage.version += 1
             for copy in state.storage.copies:
+                if copy.is_view:
+                    self._is_copy(copy)
+                    continue
                 other = copy.result if copy.source.storage is state.storage else copy.source
                 other.storage.stale.append(copy)
         else:

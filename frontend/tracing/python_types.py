@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -17,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from dlcb.frontend.tracing.rewritten import own_modules
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt
+from dlcb.frontend.tracing.tracked import to_float, to_int
 
 _CALLED = re.compile(r"\b(?:int|float)\(")
 
@@ -47,26 +46,14 @@ class _StandIn(type):
         return getattr(cls.number, name)
 
 
-def _to_int(value: Any) -> int:
-    if type(value) is TrackedInt:
-        return value
-    return math.trunc(value) if type(value) is TrackedFloat else int(value)
-
-
-def _to_float(value: Any) -> float:
-    if type(value) is TrackedFloat:
-        return value
-    return value / 1 if type(value) is TrackedInt else float(value)
-
-
 class _Int(metaclass=_StandIn):
     number = int
-    convert = staticmethod(_to_int)
+    convert = staticmethod(to_int)
 
 
 class _Float(metaclass=_StandIn):
     number = float
-    convert = staticmethod(_to_float)
+    convert = staticmethod(to_float)
 
 
 STAND_INS: dict[str, type] = {"int": _Int, "float": _Float}

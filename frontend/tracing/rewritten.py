@@ -20,7 +20,8 @@ from typing import Any, cast
 
 import torch
 
-from dlcb.frontend.tracing.tracked import noticing, pinned
+from dlcb.frontend.tracing.blind_calls import CACHED, called, text
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, noticing, pinned
 
 _FOREIGN = frozenset({"torch", "numpy", "dlcb", *sys.stdlib_module_names})
 _Swap = tuple[FunctionType, CodeType]
@@ -30,6 +31,18 @@ _Place = tuple[str, int]
 
 def _noticing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: function(noticing(a, b), b)
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    """A text's `%` writes the number out."""
+    return a % text(b) if isinstance(a, (str, bytes)) else operator.mod(noticing(a, b), b)
+
+
+def _within(a: Any, b: Any) -> Any:
+    """A range looks at the number alone; what else holds numbers compares them."""
+    if isinstance(b, _RANGE) and type(a) in (TrackedInt, TrackedFloat):
+        return pinned(a, "a look-up in a range") in b if b.step != 1 else b.start <= a and a < b.stop
+    return a in b
 
 
 def _item(of: Any, index: Any) -> Any:
@@ -51,14 +64,23 @@ _NAMES: dict[type[ast.AST], str] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
 }
-_OPERATORS = {kind: _noticing(getattr(operator, name)) for kind, name in _NAMES.items()}
+_OPERATORS = {kind: _noticing(getattr(operator, name)) for kind, name in _NAMES.items()} | {ast.Mod: _modulo}
 _IN_PLACE = {kind: _noticing(getattr(operator, f"i{_NAMES[kind]}")) for kind in (ast.Add, ast.Sub, ast.Mult, ast.Div)}
 _MARK = "\0dlcb "
-_ITEM = f"{_MARK}item"
-_CALLEES: dict[str, Callable[[Any, Any], Any]] = {
+_ITEM, _CALL, _TEXT, _IN, _NOT_IN = (f"{_MARK}{name}" for name in ("item", "call", "text", "in", "not in"))
+_RANGE = range
+_OWN_FRAME = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec", "__import__"})
+"""Functions that look at who calls them."""
+_MESSAGES = frozenset({"logger", "logging", "warnings", "log"})
+"""What is called to tell people something: the program does not go by it."""
+_CALLEES: dict[str, Callable[..., Any]] = {
     **{f"{_MARK}{kind.__name__}": function for kind, function in _OPERATORS.items()},
     **{f"{_MARK}in place {kind.__name__}": function for kind, function in _IN_PLACE.items()},
     _ITEM: _item,
+    _CALL: called,
+    _TEXT: text,
+    _IN: _within,
+    _NOT_IN: lambda a, b: not _within(a, b),
 }
 """By the text that stands for each in the compiled source, which no program has."""
 
@@ -70,6 +92,13 @@ def own_modules(program: Callable[..., Any]) -> list[ModuleType]:
     names.add(getattr(program, "__module__", None) or "")
     found = (sys.modules.get(name) for name in names if name and name.partition(".")[0] not in _FOREIGN)
     return [module for module in found if module is not None]
+
+
+def keeps_results(program: Callable[..., Any]) -> bool:
+    """Has its code functions whose results are kept? What a trace makes must not be."""
+    spaces = [vars(module) for module in own_modules(program)]
+    spaces += [vars(value) for space in spaces for value in list(space.values()) if isinstance(value, type)]
+    return any(type(value) is CACHED for space in spaces for value in space.values())
 
 
 class Rewritten:
@@ -133,13 +162,15 @@ def _is_filled(cell: Any) -> bool:
 class _Rewriter(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
-        if type(node.op) not in _OPERATORS or is_text:
+        if type(node.op) not in _OPERATORS:
             return node
         return _call(node, f"{_MARK}{type(node.op).__name__}", node.left, node.right)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
+        if len(node.ops) == 1 and type(node.ops[0]) in (ast.In, ast.NotIn):
+            name = _IN if isinstance(node.ops[0], ast.In) else _NOT_IN
+            return _call(node, name, node.left, node.comparators[0])
         if len(node.ops) != 1 or type(node.ops[0]) not in _OPERATORS:
             return node
         return _call(node, f"{_MARK}{type(node.ops[0]).__name__}", node.left, node.comparators[0])
@@ -156,6 +187,30 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         plain = isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple))
         return node if plain or not isinstance(node.ctx, ast.Load) else _call(node, _ITEM, node.value, node.slice)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        named = node.func.id if isinstance(node.func, ast.Name) else None
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(of, ast.Name) and of.id in _MESSAGES:
+            return node
+        self.generic_visit(node)
+        if named in _OWN_FRAME:
+            return node
+        callee = ast.copy_location(ast.Constant(_CALL), node)
+        return ast.copy_location(ast.Call(callee, [node.func, *node.args], node.keywords), node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        self.generic_visit(node)
+        node.value = _call(node, _TEXT, node.value)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """The run ends there."""
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        node.test = self.visit(node.test)
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Annotations are no code of the run."""

@@ -64,6 +64,13 @@ def _ask_layout(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any
     return func(*args, **kwargs)
 
 
+def _storage(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """The memory of a tensor, whose size and place are not followed; torch itself may ask."""
+    if not trace.is_inside_torch:
+        raise UnsupportedError(f"{func.__name__}: {source_line()}: the memory of a tensor is not followed")
+    return func(*args, **kwargs)
+
+
 def _stride(trace: Trace, func: Function, args: Args, kwargs: Kwargs) -> Any:
     """As sizes give it in a tensor that lies so; a gap has no expression."""
     source, *given = args
@@ -371,6 +378,7 @@ def make_handlers() -> Handlers:
         "meshgrid": _meshgrid,
         **dict.fromkeys(NOT_RECORDED, ask),
         **dict.fromkeys(("is_contiguous", "storage_offset"), _ask_layout),
+        **dict.fromkeys(("untyped_storage", "storage", "data_ptr"), _storage),
         **dict.fromkeys(CONVERSIONS, _convert),
         **dict.fromkeys(ALIASING, _alias),
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 
 from dlcb.dialects.shape.expr import Expr
+from dlcb.dialects.shape.expr import sub as difference
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.tracing.fakes import Fakes
@@ -82,6 +83,8 @@ class Trace(private.TorchFunctionMode):
         program; it tells what else is refused."""
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
+        self.failed: str | None = None
+        """The first operation of the program's own that failed: the program goes on after it only if it catches that."""
         self.line = "?"
         self._named = named
         self._handlers = handlers
@@ -97,7 +100,17 @@ class Trace(private.TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         handler = self._handlers.find(func)
-        return handler(self, func, args, kwargs or {})
+        try:
+            return handler(self, func, args, kwargs or {})
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            if not self.is_inside_torch and not isinstance(error, UnsupportedError):
+                self.failed = self.failed or f"{getattr(func, '__name__', func)}: {source_line()}"
+            raise
+
+    @property
+    def is_inside_torch(self) -> bool:
+        """Does a Python function of torch's run?"""
+        return bool(self._running)
 
     def run_python(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The body of a Python function of torch's, with the mode on. What it asks of its C namesake, torch hands
@@ -327,7 +340,11 @@ class Trace(private.TorchFunctionMode):
         """Keep the record of a call if it made new tensors. `found`: sizes, if it made one."""
         several = cast(Operands, result) if isinstance(result, (tuple, list)) else (result,)
         tensors = [r for r in several if isinstance(r, torch.Tensor)]
-        if not tensors or (result is tensors[0] and self.memory.find(tensors[0]) is not None):
+        if not tensors:
+            return
+        if result is tensors[0] and (same := self.memory.find(tensors[0])) is not None:
+            if record.op in _MAYBE_VIEWS:
+                self.memory.add_copy(MaybeCopy(same, same, record.line, is_view=True))
             return
         record.results = tuple([self.new_value(tensor, record.op) for tensor in tensors])
         self.records.append(record)
@@ -357,9 +374,20 @@ class Trace(private.TorchFunctionMode):
             self.memory.add(State(tensor, storage, value, dims, storage.version, opaque=True))
 
     def _require_copy(self, copy: MaybeCopy) -> None:
-        for size in self._dims(copy.source):
+        """Where a size is 1, or a slice is whole, the result may be a view."""
+        does = "makes a view" if copy.is_view else "copies"
+        kind, why = "eq" if copy.is_view else "ne", f"a reshape {does}, and one side is written, at {copy.line}"
+        part: State | None = copy.source
+        for size in self._dims(part) if not copy.is_view else ():
             if type(size) is TrackedInt:
-                self.tracker.require("ne", size.expr, 1, f"a reshape copies, and one side is written, at {copy.line}")
+                self.tracker.require("ne", size.expr, 1, why)
+        while part is not None and part.parent is not None:
+            sizes, whole = self._dims(part), self._dims(part.parent)
+            for one, other in zip(sizes, whole, strict=True) if len(sizes) == len(whole) else ():
+                less = difference(expr_of(other), expr_of(one))
+                if less.value is None:
+                    self.tracker.require(kind, less, 0, why)
+            part = part.parent
 
     def alias(self, fake: torch.Tensor, of: torch.Tensor) -> None:
         """Another tensor object for the same tensor."""

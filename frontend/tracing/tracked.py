@@ -218,6 +218,20 @@ def noticing(value: Any, other: Any) -> Any:
     return _as_float(value, other.tracker) if type(value) is float and type(other) is TrackedInt else value
 
 
+def to_int(value: Any) -> int:
+    """What `int` makes of it; a tracked number stays one."""
+    if type(value) is TrackedInt:
+        return value
+    return math.trunc(value) if type(value) is TrackedFloat else int(value)
+
+
+def to_float(value: Any) -> float:
+    """What `float` makes of it; a tracked number stays one."""
+    if type(value) is TrackedFloat:
+        return value
+    return value / 1 if type(value) is TrackedInt else float(value)
+
+
 def real_function(name: str, by: str, *operands: float) -> float:
     """A function of numbers of which one is tracked. Where what it is at other sizes is not known, they are pinned."""
     tracker = next(o.tracker for o in operands if type(o) is TrackedInt or type(o) is TrackedFloat)

@@ -1,0 +1,122 @@
+"""Calls of functions that read a tracked number without asking it: code in C that is not torch's, and Python's own
+libraries, of which numbers may come out that no expression follows. What they are given is pinned.
+
+`len(str(n))`, `bytes(n)`, `numpy.arange(n)`, `Fraction(n, 3)`. Functions that only keep or hand on what they get are
+known by name; so are those that the trace has replaced by its own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, ModuleType
+from typing import Any, cast
+
+import torch
+
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned, to_float, to_int
+
+_KEEPING = frozenset(
+    "isinstance issubclass len tuple list dict set frozenset zip enumerate map filter sorted reversed slice id getattr"
+    " setattr hasattr delattr callable iter next any all sum abs divmod pow round min max print object property super"
+    " staticmethod classmethod bool".split()
+)
+"""Functions of `builtins` that compare and compute by the number's own methods, or keep it."""
+_KEEPING_METHODS = frozenset(
+    "append extend add update get setdefault keys values items count remove discard copy index union".split()
+)
+CACHED = type(cache(lambda: None))
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_HARMLESS = {"math", "dataclasses", "collections", "functools", "copy", "typing", "logging", "warnings", "contextlib"}
+"""`math` is replaced, but for what asks the number."""
+_BLIND = (sys.stdlib_module_names - _HARMLESS - {"builtins"}) | {"numpy", "scipy"}
+_NUMBERS = (TrackedInt, TrackedFloat)
+
+
+def called(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The call, as a function of the program makes it."""
+    same = _SAME.get(function) if len(args) == 1 and not kwargs and isinstance(function, type) else None
+    if same is not None:
+        return same(args[0])
+    function, args = _uncached(function, args)
+    owner = getattr(function, "__self__", None)
+    if type(owner) in _NUMBERS and isinstance(function, BuiltinMethodType):
+        function = getattr(pinned(owner, f"{function.__name__}()"), function.__name__)
+    if function is map and _is_blind(args[0]):
+        args = (args[0], *[[text(item) for item in items] for items in args[1:]])
+    found = any(_is_tracked(a) for a in args) or any(_is_tracked(a) for a in kwargs.values())
+    if found and _is_blind(function):
+        by = f"an argument of {getattr(function, '__name__', function)}()"
+        args = tuple([_pinned(a, by) for a in args])
+        kwargs = {name: _pinned(a, by) for name, a in kwargs.items()}
+    return function(*args, **kwargs)
+
+
+def _type_of(value: Any) -> type:
+    """What the program would see."""
+    kinds: dict[type, type] = {TrackedInt: int, TrackedFloat: float, TrackedSize: torch.Size}
+    return kinds.get(type(value), type(value))
+
+
+_SAME: dict[type, Callable[[Any], Any]] = {type: _type_of, int: to_int, float: to_float}
+"""What Python's types do with one argument, for tracked numbers too."""
+
+
+def _uncached(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """What a cache of results calls: those of a trace must not stay in it."""
+    if type(function) is MethodType and type(function.__func__) is CACHED:
+        function, args = function.__func__, (function.__self__, *args)
+    return (function.__wrapped__ if type(function) is CACHED else function), args
+
+
+def _is_tracked(value: Any) -> bool:
+    kind = cast(type, type(value))
+    return kind in _NUMBERS or (kind in (tuple, list, TrackedSize) and any(type(item) in _NUMBERS for item in value))
+
+
+def _pinned(value: Any, by: str) -> Any:
+    kind = cast(type, type(value))
+    if kind in (tuple, list, TrackedSize):
+        return (list if kind is list else tuple)(pinned(item, by) for item in value)
+    return pinned(value, by)
+
+
+def text(value: Any) -> Any:
+    """A value that a text is made of."""
+    return _pinned(value, "a text") if _is_tracked(value) else value
+
+
+def _is_blind(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    if isinstance(function, (BuiltinFunctionType, BuiltinMethodType)) and not isinstance(
+        owner, (ModuleType, type(None))
+    ):
+        return _is_blind_method(owner, function.__name__)
+    if isinstance(function, MethodType):
+        function = function.__func__
+    try:
+        return _is_blind_function(function)
+    except TypeError:  # what can't be hashed is the program's own
+        return False
+
+
+def _is_blind_method(owner: Any, name: str) -> bool:
+    if isinstance(owner, _CONTAINERS):
+        return name not in _KEEPING_METHODS
+    kind = owner if isinstance(owner, type) else cast(type, type(owner))
+    return not _is_torch(kind.__module__)
+
+
+@cache
+def _is_blind_function(function: Callable[..., Any]) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    root = module.partition(".")[0]
+    if root == "builtins":
+        return function.__name__ not in _KEEPING and hasattr(builtins, function.__name__)
+    return isinstance(function, (FunctionType, BuiltinFunctionType, type)) and root in _BLIND
+
+
+def _is_torch(module: str) -> bool:
+    return module.partition(".")[0] in ("torch", "dlcb")
