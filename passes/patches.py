@@ -3,7 +3,8 @@
     %y = convolution %x, %w {stride = [16, 16]} : …[768, 3, 16, 16]
     →   %p = copy of unfold %x, its windows last ; %r = reshape %p : [m, 768] ; %y = matmul %r, reshape %w
 
-Each element of the input is read by one window, so the copy is as large as the input. Half precision only: there the
+Each element of the input is read by one window, so the copy is as large as the input; pictures of one pixel, as the
+gates of channels are computed from, need none. Half precision only: there the
 vendor's product takes a fraction of its convolution's time, while in f32 torch lets a convolution alone use TF32.
 Elements of a window come in the order in which the input lies in memory, as far as that is known here.
 """
@@ -45,7 +46,8 @@ def why_not_patches(op: ConvolutionOp) -> str | None:
         return "windows overlap, leave gaps or reach into padding"
     if not is_weight(weight) or not isinstance(type_of(weight).dims[1], int):
         return "the kernel is no weight of literal size"
-    return "windows of one element" if set(kernel) == {1} else None
+    is_point = set(type_of(op.operands[0]).dims[2:]) == {1}
+    return "windows of one element" if set(kernel) == {1} and not is_point else None
 
 
 class _Patches:
@@ -65,7 +67,8 @@ class _Patches:
         width = product([self.system.value(d) for d in (inner, *self.kernel)]).value
         assert width is not None
         count = self.system.define_fresh(product([self.system.value(d) for d in (batch, *places)]))
-        rows = self.reshape(self.patches((batch, *places), inner), (count, width))
+        windows = self.x if width == inner else self.patches((batch, *places), inner)
+        rows = self.reshape(windows, (count, width))
         columns = self.permute(self.reshape(self.weights(), (out, width)), (1, 0))
         product_of = [rows, columns, *op.operands[2:]]
         made = self.add(MatmulOp.make(product_of, [tensor((count, out), result.element)]))

@@ -21,7 +21,6 @@ from dlcb.frontend.tracing.fakes import Fakes
 from dlcb.frontend.tracing.functionalize import Storage
 from dlcb.frontend.tracing.layouts import strides_like
 from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
-from dlcb.frontend.tracing.python_types import modules_of
 from dlcb.frontend.tracing.real import Real
 from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
 from dlcb.frontend.tracing.result_sizes import Sizes
@@ -87,7 +86,6 @@ class Session:
         self.reached = 0
         """How many operations came before the last run failed."""
         self._modules = list(program.modules()) if isinstance(program, torch.nn.Module) else []
-        self._own = modules_of(program)
         self.rewritten: Rewritten | None = None
         """The program's functions as the runs have them, where they are not as the program's source has them."""
         self._fakes = Fakes()
@@ -120,7 +118,7 @@ class Session:
         try:
             with _one_at_a_time, torch.no_grad(), private.quiet_fakes(), self._unchanged_modules():
                 noticing = self.rewritten() if self.rewritten else nullcontext()
-                with noticing, tracking_python_numbers(self._own), self._fakes.mode, trace:
+                with noticing, tracking_python_numbers(), self._fakes.mode, trace:
                     result = self.program(*args, **kwargs)
             return self._finish(trace, inputs, result)
         except Exception as error:

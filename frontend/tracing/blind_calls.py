@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
@@ -44,8 +44,8 @@ def called(function: Any, *args: Any, **kwargs: Any) -> Any:
     owner = getattr(function, "__self__", None)
     if type(owner) in _NUMBERS and isinstance(function, BuiltinMethodType):
         function = getattr(pinned(owner, f"{function.__name__}()"), function.__name__)
-    if function is map and _is_blind(args[0]):
-        args = (args[0], *[[text(item) for item in items] for items in args[1:]])
+    if function is map and args:
+        args = (partial(called, args[0]), *args[1:])
     found = any(_is_tracked(a) for a in args) or any(_is_tracked(a) for a in kwargs.values())
     if found and _is_blind(function):
         by = f"an argument of {getattr(function, '__name__', function)}()"
@@ -90,9 +90,8 @@ def text(value: Any) -> Any:
 
 def _is_blind(function: Any) -> bool:
     owner = getattr(function, "__self__", None)
-    if isinstance(function, (BuiltinFunctionType, BuiltinMethodType)) and not isinstance(
-        owner, (ModuleType, type(None))
-    ):
+    is_method = owner is not None and not isinstance(owner, ModuleType)
+    if is_method and isinstance(function, (BuiltinFunctionType, BuiltinMethodType)):
         return _is_blind_method(owner, function.__name__)
     if isinstance(function, MethodType):
         function = function.__func__

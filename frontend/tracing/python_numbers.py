@@ -1,8 +1,8 @@
 """`range`, `len`, `min`, `max` and `math` for the time of a trace.
 
 Python has no hook there: `range` and `math` would use a tracked number unseen, `len` would make a plain int of it, and
-`min` and `max` would ask which number is smaller, where all of them together are an expression. `int` and `float` are
-python_types.py's.
+`min` and `max` would ask which number is smaller, where all of them together are an expression. What the program's
+own code calls is blind_calls.py's.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, cast
 
 from dlcb.dialects.shape.expr import Expr, isqrt, maximum, minimum
 from dlcb.frontend.torch_private import FakeTensor
-from dlcb.frontend.tracing.python_types import STAND_INS
 from dlcb.frontend.tracing.tracked import (
     TrackedFloat,
     TrackedInt,
@@ -116,23 +115,17 @@ _MATH["isqrt"] = _isqrt
 
 
 @contextmanager
-def tracking_python_numbers(own: Iterable[ModuleType] = ()) -> Generator[None]:
-    """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some, and
-    in the program's own modules what `int` and `float` make of one."""
+def tracking_python_numbers() -> Generator[None]:
+    """`range` and `math` pin tracked numbers inside; `len` of a tensor is one, and so are `min` and `max` of some."""
     _replace(builtins, {"range": _Range, "len": _tracking_len, **_EXTREMA})
     _replace(math, _MATH)
     _replace(operator, {"index": _index})
-    for module in own:
-        _replace(module, STAND_INS)
     try:
         yield
     finally:
         _replace(builtins, {"range": _range, "len": _len, "min": _min, "max": _max})
         _replace(math, _FUNCTIONS)
         _replace(operator, {"index": _plain_index})
-        for module in own:
-            for name in STAND_INS:
-                delattr(module, name)
 
 
 def _replace(module: ModuleType, replacements: Mapping[str, Any]) -> None:

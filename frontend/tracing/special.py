@@ -378,7 +378,7 @@ def make_handlers() -> Handlers:
         "meshgrid": _meshgrid,
         **dict.fromkeys(NOT_RECORDED, ask),
         **dict.fromkeys(("is_contiguous", "storage_offset"), _ask_layout),
-        **dict.fromkeys(("untyped_storage", "storage", "data_ptr"), _storage),
+        **dict.fromkeys(("untyped_storage", "storage"), _storage),
         **dict.fromkeys(CONVERSIONS, _convert),
         **dict.fromkeys(ALIASING, _alias),
         **dict.fromkeys(RESHAPING_IN_PLACE, _reshaping_in_place),

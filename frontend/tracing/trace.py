@@ -84,7 +84,7 @@ class Trace(private.TorchFunctionMode):
         self.running: Record | None = None
         """The operation that torch runs at the moment."""
         self.failed: str | None = None
-        """The first operation of the program's own that failed: the program goes on after it only if it catches that."""
+        """The first operation of the program's own that failed; a program that goes on has caught that."""
         self.line = "?"
         self._named = named
         self._handlers = handlers

@@ -142,7 +142,7 @@ def test_a_use_that_is_never_seen_pins_the_size_and_says_so() -> None:
     """What goes on inside a function of C is nobody's to see."""
 
     def program(x: Tensor) -> Tensor:
-        return x * float(f"{x.shape[0]}.5")
+        return x * (0.5).__mul__(x.shape[0])
 
     compiled = dlcb.compile(program, (torch.randn(16, 8),))
     assert compiled.dimensions()["x.shape[1]"] == "free as x_1"

@@ -13,20 +13,18 @@ from hypothesis import strategies as st
 
 from dlcb.dialects.shape.expr import evaluate
 from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
-from dlcb.frontend.tracing.python_types import STAND_INS
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, noticing, symbol
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, noticing, symbol, to_int
 from dlcb.frontend.tracing.tracker import Tracker
 
-_INT: Any = STAND_INS["int"]
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "floor": math.floor,
     "ceil": math.ceil,
     "round": round,
-    "int": lambda x: _INT(x),
+    "int": to_int,
     "neg": operator.neg,
     "abs": abs,
     "sqrt": lambda x: math.sqrt(x),
-    "isqrt": lambda x: math.isqrt(x) if isinstance(x, int) else math.isqrt(_INT(x)),
+    "isqrt": lambda x: math.isqrt(x) if isinstance(x, int) else math.isqrt(to_int(x)),
     "log": lambda x: math.log(x),
     "log2": lambda x: math.log2(x),
     "root": lambda x: x**0.5,

@@ -1,4 +1,4 @@
-"""What `int`, `float`, `min` and `max` make of a size stays a size, in a module of the program's own."""
+"""What `int`, `float`, `type`, `min` and `max` make of a size, in a module of the program's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from dlcb.frontend.capture import capture
-from dlcb.frontend.tracing.python_types import modules_of
 
 
 def program_of(source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> nn.Module:
@@ -46,19 +45,11 @@ def test_conversions_of_sizes_stay_sizes(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "mul(%3, maximum(x_0, x_1 // 2))" in product
 
 
-def test_a_module_has_its_own_names_again_after_the_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    program = program_of(CONVERTING, monkeypatch, tmp_path)
-    capture(program, (torch.randn(6, 8),))
-    assert not {"int", "float"} & vars(sys.modules["users_program"]).keys()
-
-
 @pytest.mark.parametrize(
     "use",
     ["type(n) is int", "torch.zeros(1, dtype=int) is None", "(lambda int: int)(n) is None", "{int: 1}[type(n)]"],
 )
-def test_a_module_that_uses_the_type_otherwise_keeps_it(
-    use: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_types_are_those_of_python(use: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     source = f"""
 class Program(nn.Module):
     def forward(self, x):
@@ -66,7 +57,7 @@ class Program(nn.Module):
         return x * 2 if {use} else x * 3
 """
     program = program_of(source, monkeypatch, tmp_path)
-    assert not modules_of(program)
-    (pin,) = capture(program, (torch.randn(6, 8),)).pins
-    assert pin.symbol == "x_0"
-    assert "pinned by int()" in pin.reason
+    found = capture(program, (torch.ones(6, 8),))
+    assert not found.pins
+    (record,) = [record for record in found.records if record.op == "mul"]
+    assert record.args[1] == float(program(torch.ones(()).expand(6, 8))[0, 0])
