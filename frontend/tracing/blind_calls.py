@@ -37,9 +37,10 @@ _NUMBERS = (TrackedInt, TrackedFloat)
 
 def called(function: Any, *args: Any, **kwargs: Any) -> Any:
     """The call, as a function of the program makes it."""
-    same = _SAME.get(function) if len(args) == 1 and not kwargs and isinstance(function, type) else None
-    if same is not None:
-        return same(args[0])
+    if len(args) == 1 and not kwargs:
+        for kind, make in _SAME:
+            if function is kind:
+                return make(args[0])
     function, args = _uncached(function, args)
     owner = getattr(function, "__self__", None)
     if type(owner) in _NUMBERS and isinstance(function, BuiltinMethodType):
@@ -60,7 +61,7 @@ def _type_of(value: Any) -> type:
     return kinds.get(type(value), type(value))
 
 
-_SAME: dict[type, Callable[[Any], Any]] = {type: _type_of, int: to_int, float: to_float}
+_SAME: tuple[tuple[type, Callable[[Any], Any]], ...] = ((type, _type_of), (int, to_int), (float, to_float))
 """What Python's types do with one argument, for tracked numbers too."""
 
 

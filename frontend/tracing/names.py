@@ -95,8 +95,8 @@ CONVERSIONS = frozenset(
 
 NOT_RECORDED = frozenset(
     {
-        "dim", "ndimension", "element_size", "data_ptr", "is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg",
-        "is_inference",
+        "dim", "ndimension", "element_size", "data_ptr", "is_floating_point", "is_complex", "is_signed",
+        "is_conj", "is_neg", "is_inference",
         "is_nonzero_static", "get_device", "is_same_size", "is_set_to", "_is_view", "result_type", "can_cast",
         "promote_types", "is_pinned", "has_names", "requires_grad_", "retain_grad",
         "_has_compatible_shallow_copy_type", "is_shared", "is_distributed", "__hash__", "_is_zerotensor",

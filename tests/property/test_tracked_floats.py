@@ -103,10 +103,10 @@ def test_a_program_of_sizes_is_tracked_where_it_can_be() -> None:
     n = symbol(tracker, "n", 196)
     with tracking_python_numbers():
         found = {
-            "keep": _INT(n * 0.7),
+            "keep": to_int(n * 0.7),
             "keep, rounded up": math.ceil((n - 1) * 0.7),
-            "side": _INT(n**0.5),
-            "side of math": _INT(math.sqrt(n)),
+            "side": to_int(n**0.5),
+            "side of math": to_int(math.sqrt(n)),
             "side, up": math.ceil(n**0.5),
             "rounded": round(n / 3),
             "scale": 1 / math.sqrt(n),
