@@ -283,14 +283,20 @@ class _KernelPrinter:
         return self.define(op.results[0], f"{self.spelling[id(condition)]} ? {loaded} : {self.spelling[id(other)]}")
 
     def load_vector(self, op: Operation) -> Sequence[str]:
+        return self.vector(op, "dlcb_load_vector")
+
+    def load_vector_if(self, op: Operation) -> Sequence[str]:
+        return self.vector(op, "dlcb_load_vector_if")
+
+    def vector(self, op: Operation, function: str) -> Sequence[str]:
         first, *_ = op.results
-        array, index = self.spelled(op)
         kind = c_spelling.STORED[_type_name(first)]
         width = len(op.results)
         vector = self.unique(f"p{len(self.spelling)}")
         for i, result in enumerate(op.results):
             self.spelling[id(result)] = self.value_of_stored(f"{vector}.at[{i}]", result)
-        return (f"const dlcb_vec<{kind}, {width}> {vector} = dlcb_load_vector<{width}>({array}, {index});",)
+        operands = ", ".join(self.spelled(op))
+        return (f"const dlcb_vec<{kind}, {width}> {vector} = {function}<{width}>({operands});",)
 
     def store(self, op: Operation) -> Sequence[str]:
         value, array, index = op.operands
@@ -339,6 +345,7 @@ _STATEMENTS: dict[type[Operation], Callable[[_KernelPrinter, Operation], Sequenc
     ops.ReadOp: _KernelPrinter.load,
     ops.LoadIfOp: _KernelPrinter.load_if,
     ops.LoadVectorOp: _KernelPrinter.load_vector,
+    ops.LoadVectorIfOp: _KernelPrinter.load_vector_if,
     ops.StoreOp: _KernelPrinter.store,
     ops.WriteOp: _KernelPrinter.store,
     ops.StoreVectorOp: _KernelPrinter.store_vector,

@@ -213,6 +213,11 @@ class CudaBuilder(ScalarBuilder):
         op = ops.LoadVectorOp.create(operands=(array, self._index(index)), result_types=(_element(array),) * width)
         return tuple(self._insert(op).results)
 
+    def load_vector_if(self, condition: SSAValue, array: SSAValue, index: Operand, width: int) -> tuple[SSAValue, ...]:
+        operands, element = (self._use(condition), array, self._index(index)), _element(array)
+        op = ops.LoadVectorIfOp.create(operands=operands, result_types=(element,) * width)
+        return tuple(self._insert(op).results)
+
     def store(self, value: SSAValue, array: SSAValue, index: Operand) -> None:
         self._insert(ops.StoreOp.create(operands=(self._use(value), array, self._index(index))))
 

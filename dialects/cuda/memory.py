@@ -151,6 +151,23 @@ class LoadVectorOp(IndexedOp):
 
 
 @irdl_op_definition
+class LoadVectorIfOp(IndexedOp):
+    """values = array[index], array[index + 1], … where the condition holds, else zeros; memory is not touched where it
+    does not. Aligned as for load_vector"""
+
+    name = "dlcb.cuda.load_vector_if"
+    condition = operand_def(i1)
+    array = operand_def()
+    index = operand_def()
+    values = var_result_def()
+    traits = traits_def(MemoryReadEffect())
+
+    def verify_(self) -> None:
+        _verify_vector(self.values, verify_memory(self.array, PtrType))
+        verify_integer("index", self.index)
+
+
+@irdl_op_definition
 class StoreVectorOp(IndexedOp):
     """array[index], array[index + 1], … = values; aligned as for load_vector"""
 

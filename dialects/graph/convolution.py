@@ -180,9 +180,14 @@ class DepthwiseOp(Convolution):
     name = "dlcb.graph.depthwise"
     FAMILY: ClassVar[str] = "window"
     GUARDED: ClassVar[bool] = True
-    BLOCK: ClassVar[int] = 4
-    """So many neighbours along the last dim a thread computes: of what it reads for one, it needs most for the next."""
     REQUIRED: ClassVar[int] = 2
+
+    @property
+    def block(self) -> int:
+        """How many neighbours along the last dim a thread computes: of what it reads for one, it needs most for the
+        next; more so where lines of the kernel are long."""
+        line = type_of(self.operands[1]).dims[-1]
+        return 8 if isinstance(line, int) and line >= 7 else 4
 
     def verify_(self) -> None:
         super().verify_()
@@ -206,10 +211,9 @@ class DepthwiseOp(Convolution):
                 kernel = (*position, const(column))
                 at, guard = self._source(b, coords[2:], kernel)
                 guard.append(("lt", at[-1], b.of(x)[-1]))
-                value = b.read(x, (coords[0], coords[1], *at), guard, b.constant(0, wanted))
+                value = b.cast(b.read(x, (coords[0], coords[1], *at), guard, b.constant(0, wanted)), wanted)
                 weight = b.cast(b.read(w, (coords[1], const(0), *kernel)), wanted)
-                product = b.call("mul", b.cast(value, wanted), weight)
-                total = product if total is None else b.call("add", total, product)
+                total = b.call("mul", value, weight) if total is None else b.call("fma", value, weight, total)
             return total
 
         return b.loop("add", extents, line, 0, wanted)

@@ -25,7 +25,7 @@ from dlcb.passes.sizes import DefinedSizes
 
 def block_of(kernel: KernelOp) -> int:
     """How many neighbours a thread computes."""
-    return max((op.BLOCK for op in kernel.body.block.ops if isinstance(op, DepthwiseOp)), default=1)
+    return max((op.block for op in kernel.body.block.ops if isinstance(op, DepthwiseOp)), default=1)
 
 
 def block_rows(kernel: KernelOp, sizes: DefinedSizes, layouts: Sequence[Layout | None], count: int) -> KernelRows:

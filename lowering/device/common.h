@@ -19,6 +19,22 @@ DLCB_DEVICE dlcb_vec<T, N> dlcb_load_vector(const T* array, dlcb_i64 index) {
   typedef dlcb_vec<T, N> vec;
   return DLCB_ALIGNED(array + index, alignof(vec)) ? *(const vec*)(array + index) : vec{};
 }
+// As words, so that the zeros are whole registers.
+template <int BYTES>
+struct alignas(BYTES < 16 ? BYTES : 16) dlcb_words {
+  dlcb_u32 word[BYTES / 4];
+};
+template <>
+struct alignas(2) dlcb_words<2> {
+  dlcb_u16 word[1];
+};
+template <int N, class T>
+DLCB_DEVICE dlcb_vec<T, N> dlcb_load_vector_if(bool holds, const T* array, dlcb_i64 index) {
+  typedef dlcb_words<sizeof(dlcb_vec<T, N>)> words;
+  words found{};
+  if (holds && DLCB_ALIGNED(array + index, alignof(words))) found = *(const words*)(array + index);
+  return *(const dlcb_vec<T, N>*)&found;
+}
 template <class T, int N>
 DLCB_DEVICE void dlcb_store_vector(T* array, dlcb_i64 index, dlcb_vec<T, N> values) {
   typedef dlcb_vec<T, N> vec;

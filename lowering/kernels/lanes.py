@@ -7,6 +7,7 @@ phase, a loop's body); it computes what is asked for, once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -211,18 +212,24 @@ class Lanes:
         if op.guard is None:
             return self._load_neighbours(op, place)
         assert op.other is not None
+        holds = self._truth(self.values[op.guard][0])
+        if _is_zero(op.other):
+            return self._load_neighbours(op, place, holds)
         found = [b.var(at_lane(self.values[op.other], lane)) for lane in range(self.lanes)]
-        with b.if_(self._truth(self.values[op.guard][0])):
+        with b.if_(holds):
             for var, value in zip(found, self._load_neighbours(op, place), strict=True):
                 b.set(var, value)
         return [b.get(var) for var in found]
 
-    def _load_neighbours(self, op: ops.AccessOp, place: SSAValue) -> list[SSAValue]:
-        """As many at once as one load can move."""
+    def _load_neighbours(self, op: ops.AccessOp, place: SSAValue, holds: SSAValue | None = None) -> list[SSAValue]:
+        """As many at once as one load can move; zeros where `holds` does not."""
         b, array = self.b, self.b.pointer[op.buffer]
         width = min(self.lanes, MAX_VECTOR_BYTES // buffer_element(op.buffer))
-        starts = range(0, self.lanes, width)
-        return [v for n in starts for v in b.load_vector(array, b.add(place, b.constant(n, b.idx)), width)]
+        found: list[SSAValue] = []
+        for n in range(0, self.lanes, width):
+            at = b.add(place, b.constant(n, b.idx))
+            found += b.load_vector(array, at, width) if holds is None else b.load_vector_if(holds, array, at, width)
+        return found
 
     def access_of(self, op: ops.AccessOp) -> Values:
         b = self.b
@@ -346,6 +353,11 @@ def _reads_from_outside(op: ops.LoopOp) -> list[SSAValue]:
             if operand not in made and isinstance(operand, OpResult):
                 found[operand] = None
     return list(found)
+
+
+def _is_zero(value: SSAValue) -> bool:
+    maker = value.owner
+    return isinstance(maker, ops.ConstantOp) and maker.number == 0 and math.copysign(1, maker.number) > 0
 
 
 def _not_negative(value: SSAValue) -> bool:
