@@ -20,7 +20,8 @@ from dlcb.benchmarks.report import Row, Table
 from dlcb.benchmarks.runner import Benchmark, Case, Settings
 from dlcb.benchmarks.timing import seconds_to_host, wall_ms
 
-BATCHES, QUICK_BATCHES = (1, 16), (1, 3)
+BATCHES, QUICK_BATCHES = {"batch_1": 1, "batch_16": 16}, {"batch_1": 1, "batch_16": 3}
+"""By the experiment that measures it."""
 SETS = 4
 
 
@@ -75,7 +76,8 @@ def shape_of(network: Network, batch: int) -> Shape:
 
 
 def _batches(settings: Settings) -> tuple[int, ...]:
-    return QUICK_BATCHES if settings.quick else BATCHES
+    sizes = QUICK_BATCHES if settings.quick else BATCHES
+    return tuple(sizes[name] for name in settings.experiments)
 
 
 def prepare(settings: Settings, name: str, dtype: str) -> Network:
@@ -99,4 +101,5 @@ BENCHMARK = Benchmark(
     more_programs=("rows",),
     dtypes=("f16", "f32"),
     cases=cases,
+    experiments=tuple(BATCHES),
 )

@@ -11,7 +11,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, Guard, ShapeScope, Sizes
 from dlcb.dialects.graph.contract import Contract
-from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.window import ints, window_reach, window_size
 from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, le, mod, mul, sub
 from dlcb.dialects.types import compute_type
@@ -172,8 +171,8 @@ class ConvolutionReluOp(Convolution):
 
 @irdl_op_definition
 class DepthwiseOp(Convolution):
-    """A convolution that sums over no channels: result[n, o, p..] = Σ_{k..} x[n, o, p·stride + k·dilation - padding] ·
-    w[o, 0, k..], by a generated kernel; the kernel's sizes are literal.
+    """A convolution that sums over no channels, with windows of the sizes `kernel`: result[n, o, p..] = Σ_{k..} x[n, o,
+    p·stride + k·dilation - padding] · w[o, 0, k..], by a generated kernel.
 
     Source: torch.convolution with as many groups as channels."""
 
@@ -181,29 +180,28 @@ class DepthwiseOp(Convolution):
     FAMILY: ClassVar[str] = "window"
     GUARDED: ClassVar[bool] = True
     REQUIRED: ClassVar[int] = 2
+    kernel = prop_def(ArrayAttr[IntAttr])
 
     @property
     def block(self) -> int:
         """How many neighbours along the last dim a thread computes: of what it reads for one, it needs most for the
         next; more so where lines of the kernel are long."""
-        line = type_of(self.operands[1]).dims[-1]
-        return 8 if isinstance(line, int) and line >= 7 else 4
+        return 8 if ints(self.kernel)[-1] >= 7 else 4
 
-    def verify_(self) -> None:
-        super().verify_()
-        if len(self.operands) != self.REQUIRED or self.transposed is not None:
-            raise VerifyException(f"{self.name}: a bias, or transposed")
-        out, inner, *kernel = type_of(self.operands[1]).dims
-        if (out, inner) != (self.groups.data, 1) or not all(isinstance(size, int) for size in kernel):
-            raise VerifyException(
-                f"{self.name}: weight {type_of(self.operands[1])}, expected [{self.groups.data}, 1, literal sizes..]"
-            )
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        sizes = scope.of(self.operands[1])
+        if len(self.operands) != self.REQUIRED or self.transposed is not None or len(sizes) != len(self.kernel) + 2:
+            raise VerifyException(f"{self.name}: a bias, transposed, or a kernel of another rank than the weight")
+        for size, wanted in zip(sizes[1:], (1, *ints(self.kernel)), strict=True):
+            if size.value != wanted:
+                scope.require("eq", size, const(wanted), f"{self.title}: size of the weight")
+        return super().infer(scope)
 
     def element(self, b: ElementBuilder, coords: Coords, result: int = 0) -> Any:
         """The innermost dim of the kernel is written out: neighbouring results share most of what they read there."""
         wanted = compute_type(self.result_element)
         x, w = self.operands[:2]
-        *extents, columns = [dim for dim in type_of(w).dims[2:] if isinstance(dim, int)]
+        *extents, columns = ints(self.kernel)
 
         def line(position: Coords) -> Any:
             total: Any = None

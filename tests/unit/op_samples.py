@@ -847,6 +847,24 @@ sample(
 )  # fmt: skip
 
 
+for inputs_, witness_, attributes_ in (
+    convolution([given("f16", 2, 8, N, 9), given("f16", 8, 1, 3, 3)], (1, 1), (1, 1), (1, 1), 8),
+    convolution([given("bf16", 1, 3, 7, M), given("bf16", 3, 1, 5, 5)], (2, 2), (2, 2), (1, 1), 3),
+    convolution([given("f32", N, 5, 11, 10), given("f32", 5, 1, 3, 3)], (1, 1), (0, 0), (1, 2), 5),
+    convolution([given("f32", 2, 4, 9, 9), given("f32", 4, 1, 7, 7)], (1, 1), (3, 3), (1, 1), 4),
+    convolution([given("f64", 2, 2, 4, 1), given("f64", 2, 1, 1, 1)], (1, 1), (0, 0), (1, 1), 2),
+    convolution([given("f32", 0, 2, 4, 4), given("f32", 2, 1, 2, 1)], (1, 1), (1, 0), (1, 1), 2),
+):
+    kernel_ = inputs_[1].tensor.shape[2:]
+    sample("depthwise", inputs_, witness_, **attributes_ | {"kernel": int_list(*kernel_), "groups": IntAttr(0)})
+refused(
+    "depthwise",
+    [given("f32", 1, 3, 2, 5), given("f32", 3, 1, 3, 3)],
+    (3, 2),
+    **GROUPS | {"kernel": int_list(3, 3)},
+)
+
+
 def convolution_relu(
     x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, residual: torch.Tensor | None = None
 ) -> torch.Tensor:

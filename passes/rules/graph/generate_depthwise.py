@@ -10,12 +10,13 @@ from __future__ import annotations
 from math import prod
 from typing import ClassVar
 
+from xdsl.dialects.builtin import IntAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.convolution import ConvolutionOp, DepthwiseOp
 from dlcb.dialects.graph.types import dims_of, type_of
 from dlcb.dialects.types import bf16, f16
-from dlcb.passes.graph_builder import GraphBuilder
+from dlcb.passes.graph_builder import GraphBuilder, int_list
 from dlcb.passes.rule import Rule
 
 LONGEST_LINE = 9
@@ -23,6 +24,7 @@ LARGEST_WINDOW = 81
 
 _HEAD = """dlcb.graph.func @f(%x: tensor<[n, 4, m, m], f16> input "x", %w: tensor<[4, 1, 3, 3], f16> weight "w", %b: tensor<[4], f16> weight "b") {"""
 _ATTRIBUTES = "{stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 4}"
+_DEPTHWISE = "{stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 0, kernel = [3, 3]}"
 _Y = "tensor<[n, 4, m, m], f16>"
 _W = "tensor<[4, 1, 3, 3], f16>"
 
@@ -39,7 +41,7 @@ class GenerateDepthwise(Rule):
     roots = (ConvolutionOp,)
     before = _program(f"%c = dlcb.graph.convolution %x, %w, %b {_ATTRIBUTES} : ({_Y}, {_W}, tensor<[4], f16>) -> {_Y}")
     after = _program(
-        f"""%p = dlcb.graph.depthwise %x, %w {_ATTRIBUTES} : ({_Y}, {_W}) -> {_Y}
+        f"""%p = dlcb.graph.depthwise %x, %w {_DEPTHWISE} : ({_Y}, {_W}) -> {_Y}
         %b1 = dlcb.graph.reshape %b {{shape = #dlcb.graph.dims<[4, 1, 1]>}} : (tensor<[4], f16>) -> tensor<[4, 1, 1], f16>
         %c = dlcb.graph.add %p, %b1 : ({_Y}, tensor<[4, 1, 1], f16>) -> {_Y}"""
     )
@@ -64,9 +66,9 @@ class GenerateDepthwise(Rule):
 
     def rewrite(self, op: ConvolutionOp, rewriter: PatternRewriter) -> None:
         b, result, bias = GraphBuilder(), op.results[0], op.bias
-        depthwise = DepthwiseOp.create(
-            operands=op.operands[:2], result_types=[result.type], properties=dict(op.properties)
-        )
+        kernel = int_list(tuple(dim for dim in dims_of(op.operands[1])[2:] if isinstance(dim, int)))
+        about = dict(op.properties) | {"kernel": kernel, "groups": IntAttr(0)}
+        depthwise = DepthwiseOp.create(operands=op.operands[:2], result_types=[result.type], properties=about)
         depthwise.location = op.location
         if bias is None:
             rewriter.replace(op, [depthwise])
