@@ -85,6 +85,11 @@ class JitModel:
         lines = [f"{self.name}: compiled for {len(models)} kinds of arguments"]
         return "\n".join(lines + [model.explain() for model in models])
 
+    def dimensions(self) -> list[dict[str, str]]:
+        """What is known of each dim of each input, as `CompiledModel.dimensions` says it: for each kind of arguments
+        that is kept."""
+        return [model.dimensions() for model in self.models()]
+
     def refresh_weights(self) -> None:
         """With frozen weights: derive them anew, in all that is kept."""
         for model in self.models():
