@@ -98,11 +98,19 @@ class BoundCall:
             point(number, tensor.data_ptr())
         return Tensors(self.plan, roots)
 
-    def execute(self, tensors: Tensors, library: Tensors, done: Callable[[int], None] | None = None) -> None:
+    def execute(
+        self,
+        tensors: Tensors,
+        library: Tensors,
+        done: Callable[[int], None] | None = None,
+        before: Callable[[int], None] | None = None,
+    ) -> None:
         """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from
-        `library`; after each, `done` is told its number."""
+        `library`; `before` and after each, `done`, are told its number."""
         with library_mode(self.target.device) if self._calls_library else nullcontext():
             for number, launch in enumerate(self._launchers):
+                if before is not None:
+                    before(number)
                 if launch is None:
                     self._call_library(number, tensors, library)
                 else:

@@ -137,6 +137,21 @@ def last_captured_node(stream: int) -> Any:
     return dependencies[0]
 
 
+def event_on_stream(stream: int) -> Any:
+    """What a stream has so far, for others to wait for."""
+    event = checked(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    checked(driver.cuEventRecord(event, stream))
+    return event
+
+
+def wait_for_event(stream: int, event: Any) -> None:
+    checked(driver.cuStreamWaitEvent(stream, event, 0))
+
+
+def destroy_event(event: Any) -> None:
+    driver.cuEventDestroy(event)
+
+
 def kernel_update(executable: Any, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:
     """Gives a kernel node of an instantiated graph the arguments that are at `pointers` when it is called; replays that
     were started already keep theirs."""

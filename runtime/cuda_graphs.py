@@ -35,6 +35,9 @@ class CudaGraphDriver:
         self.device = device
         self._pools = [torch.cuda.MemPool()]
         self._side = torch.cuda.Stream(device)
+        self._beside = torch.cuda.Stream(device)
+        self._events: list[Any] = []
+        """Of the recording."""
 
     def caller_records(self) -> bool:
         return torch.cuda.is_current_stream_capturing()
@@ -51,6 +54,9 @@ class CudaGraphDriver:
             self._pools.append(torch.cuda.MemPool())  # what the failed recording took of the old one stays there
             raise
         finally:
+            for event in self._events:
+                cuda.destroy_event(event)
+            self._events.clear()
             if collects_garbage:
                 gc.enable()
         current.wait_stream(self._side)
@@ -58,6 +64,18 @@ class CudaGraphDriver:
 
     def last_node(self, stream: int) -> Any:
         return cuda.last_captured_node(stream)
+
+    def branch(self, stream: int) -> int:
+        beside = self._beside.cuda_stream
+        self.wait(beside, self.mark(stream))
+        return beside
+
+    def mark(self, stream: int) -> Any:
+        self._events.append(cuda.event_on_stream(stream))
+        return self._events[-1]
+
+    def wait(self, stream: int, mark: Any) -> None:
+        cuda.wait_for_event(stream, mark)
 
     def copy(self, target: int, source: int, count: int, stream: int) -> None:
         cuda.copy_on_stream(target, source, count, stream)

@@ -11,9 +11,9 @@ A graph keeps the addresses it saw. The roots of a plan fall into classes by who
     own       the arena, and outputs that a library call touches: memory of the graph. Such outputs, and results that
               library calls allocate, are copied into fresh tensors by the graph's last nodes.
 
-Weights that are derived in every call are derived by the same graph, before the call: its part `derive` writes into
-memory that stays. All memory of a graph's own is free for the next graph of the pool once it is recorded, since each
-replay writes what it reads.
+Weights that are derived in every call are derived by the same graph, before the call, or beside it
+(`runtime/beside.py`): its part `derive` writes into memory that stays. All memory of a graph's own is free for the next
+graph of the pool once it is recorded, since each replay writes what it reads.
 """
 
 from __future__ import annotations
@@ -85,6 +85,18 @@ class GraphDriver(Protocol):
 
     def copy(self, target: int, source: int, count: int, stream: int) -> None:
         """Copy `count` > 0 bytes."""
+        ...
+
+    def branch(self, stream: int) -> int:
+        """A stream that is recorded too, after what this one has so far."""
+        ...
+
+    def mark(self, stream: int) -> Any:
+        """What the stream has so far."""
+        ...
+
+    def wait(self, stream: int, mark: Any) -> None:
+        """What comes on the stream waits for what is marked."""
         ...
 
     def kernel_update(self, graph: Any, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:

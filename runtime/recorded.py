@@ -11,14 +11,16 @@ import torch
 from torch import Tensor
 
 from dlcb.runtime.arguments import Addresses
+from dlcb.runtime.beside import Branch, may_branch
 from dlcb.runtime.call import BoundCall, Target, Value, Values
 from dlcb.runtime.graphs import GraphDriver, GraphLayout, Recipe
 from dlcb.runtime.memory import Tensors, view_at
 from dlcb.runtime.plan import Launch, Place, extent
 from dlcb.runtime.rows import Program
-from dlcb.runtime.weights import Weights
+from dlcb.runtime.weights import Derivation, Weights
 
 Update = Callable[[], None]
+StepNumber = Callable[[int], None]
 _Origin = Literal["fresh", "argument", "weight", "integer"]
 
 
@@ -148,21 +150,37 @@ class _Part:
         self.call = call
         self.layout = layout
         self.program = program
+        self._held: list[Tensor] = []
         self._nodes: dict[int, Any] = {}
         self._updates: dict[int, Update] = {}
 
-    def record(self, tensors: Tensors, library: Tensors, last_node: Callable[[], Any]) -> None:
+    def record(
+        self,
+        tensors: Tensors,
+        library: Tensors,
+        last_node: Callable[[], Any],
+        then: StepNumber | None = None,
+        before: StepNumber | None = None,
+    ) -> None:
+        """`before` and after each step, `then`, are told its number."""
         plan, target = self.call.plan, self.call.target
         for root in self.layout.own:
             memory = target.allocator.root(plan.roots[root], target.device)
             tensors.roots[root] = library.roots[root] = memory
+            self._held.append(memory)
             self.call.pack.point(root, memory.data_ptr())
 
         def done(step: int) -> None:
             if isinstance(plan.steps[step], Launch):
                 self._nodes[step] = last_node()
+            if then is not None:
+                then(step)
 
-        self.call.execute(tensors, library, done)
+        self.call.execute(tensors, library, done, before)
+
+    def let_go(self) -> None:
+        """All is recorded: its memory is the pool's again."""
+        self._held.clear()
 
     def connect(self, root: int, moving: Moving, driver: GraphDriver, graph: Any) -> None:
         """Let the kernels that take the root follow what moves."""
@@ -197,17 +215,22 @@ class _Recorder:
         """How the memory of results is allocated, by root."""
 
     def record(self, stream: int) -> None:
-        recipe = self.recipe
+        recipe, derivation = self.recipe, self.recipe.derivation
         last_node = partial(self.driver.last_node, stream)
-        if recipe.derivation is not None:
-            self.derive = self.record_derivation(stream, last_node)
+        branch: Branch | None = None
+        if derivation is not None:
+            if may_branch(derivation):
+                branch = Branch(self.driver, derivation, recipe.plan, recipe.program, stream)
+            self.derive = self.record_derivation(derivation, stream, branch)
         call = BoundCall(recipe.plan, self.target, stream)
         self.main = _Part(call, recipe.layout, recipe.program)
         tensors = call.tensors(self.values, skip=recipe.layout.own)
         library = Tensors(recipe.plan, list(tensors.roots))
         for root in recipe.layout.staged:
             library.roots[root] = self.stage(root, tensors.root(root), stream)
-        self.main.record(tensors, library, last_node)
+        self.main.record(tensors, library, last_node, before=None if branch is None else branch.before)
+        if branch is not None:
+            branch.join()
         for root, _ in self.main.patched("output"):
             self.allocations[root] = allocation_like(tensors.root(root))
         for root in recipe.layout.copied:
@@ -215,15 +238,19 @@ class _Recorder:
             self.allocations[root] = allocation_like(kept)
             fresh = self.allocations[root]()
             self.copy(self.copies_out, root, fresh, kept, stream)
+        for part in (self.derive, self.main):
+            if part is not None:
+                part.let_go()
 
-    def record_derivation(self, stream: int, last_node: Callable[[], Any]) -> _Part:
-        derivation = self.recipe.derivation
-        assert derivation is not None
+    def record_derivation(self, derivation: Derivation, stream: int, branch: Branch | None) -> _Part:
+        stream = stream if branch is None else branch.stream
         call = BoundCall(derivation.plan, self.target, stream)
         part = _Part(call, self.recipe.derive_layout, derivation.program)
         outputs = derivation.outputs(derivation.plan)
         tensors = call.tensors(derivation.values, skip=part.layout.own, outputs=outputs)
-        part.record(tensors, tensors, last_node)
+        part.record(tensors, tensors, partial(self.driver.last_node, stream), None if branch is None else branch.done)
+        if branch is None:
+            part.let_go()
         derivation.keep(call.results(tensors))
         return part
 

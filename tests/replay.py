@@ -1,5 +1,6 @@
 """Kernels and a graph driver in one, on the CPU: while it records, launches and copies become nodes that can be
-updated, and torch ops are noted; a replay does them again at the addresses that the nodes hold."""
+updated, and torch ops are noted; a replay does them again at the addresses that the nodes hold. What is on a branch is
+done as late as what waits for it allows."""
 
 from __future__ import annotations
 
@@ -40,7 +41,15 @@ class TorchNode:
     result: Any
 
 
-Node = KernelNode | CopyNode | TorchNode
+@dataclass
+class BranchNodes:
+    """What has to be done by now of a branch."""
+
+    nodes: list[Node]
+
+
+Node = KernelNode | CopyNode | TorchNode | BranchNodes
+BRANCH = 2
 
 
 class ReplayMachine:
@@ -49,8 +58,10 @@ class ReplayMachine:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
         self._recording: list[Node] | None = None
+        self._branch: list[Node] = []
+        self.graphs: list[list[Node]] = []
         self.caller_is_recording = self.fail_updates = self.fail_record = False
-        self.launches = self.records = self.replays = self.updates = 0
+        self.launches = self.records = self.replays = self.updates = self.branches = 0
 
     # --- kernels
 
@@ -68,7 +79,7 @@ class ReplayMachine:
                 self.launches += 1
                 run()
             else:
-                self._recording.append(KernelNode(function, step, _values(step, pointers)))
+                self._nodes(stream).append(KernelNode(function, step, _values(step, pointers)))
 
         return launch
 
@@ -79,7 +90,9 @@ class ReplayMachine:
 
     def record(self, body: Callable[[int], None]) -> list[Node]:
         self.records += 1
-        self._recording = graph = list[Node]()
+        graph, self._branch = list[Node](), list[Node]()
+        self._recording = graph
+        self.graphs.append(graph)
         try:
             with _Noter(graph):
                 body(1)
@@ -89,9 +102,25 @@ class ReplayMachine:
             self._recording = None
         return graph
 
-    def last_node(self, stream: int) -> Node:
+    def _nodes(self, stream: int) -> list[Node]:
         assert self._recording is not None
-        return self._recording[-1]
+        return self._branch if stream == BRANCH else self._recording
+
+    def last_node(self, stream: int) -> Node:
+        return self._nodes(stream)[-1]
+
+    def branch(self, stream: int) -> int:
+        self.branches += 1
+        return BRANCH
+
+    def mark(self, stream: int) -> int:
+        assert stream == BRANCH
+        return len(self._branch)
+
+    def wait(self, stream: int, mark: int) -> None:
+        """The nodes up to the mark that nothing waited for before."""
+        known = sum(len(node.nodes) for node in self._nodes(stream) if isinstance(node, BranchNodes))
+        self._nodes(stream).append(BranchNodes(self._branch[known:mark]))
 
     def copy(self, target: int, source: int, count: int, stream: int) -> None:
         assert self._recording is not None
@@ -117,8 +146,13 @@ class ReplayMachine:
 
     def replay(self, graph: list[Node]) -> None:
         self.replays += 1
-        for node in graph:
+        self._do(graph)
+
+    def _do(self, nodes: list[Node]) -> None:
+        for node in nodes:
             match node:
+                case BranchNodes():
+                    self._do(node.nodes)
                 case KernelNode(function, step, values):
                     self._run(function, step, values)
                 case CopyNode(target, source, count):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import dlcb
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.session import Session
-from dlcb.tests.replay import ReplayMachine
+from dlcb.tests.replay import BranchNodes, ReplayMachine
 
 
 class _Net(nn.Module):
@@ -93,6 +93,36 @@ def test_live_weights_are_seen_in_replays(replayed: Replayed) -> None:
                 parameter.add_(0.1)
             torch.testing.assert_close(model(x)[0], net(x)[0], rtol=1e-4, atol=1e-5)
     assert machines[0].replays == 4
+
+
+def test_each_weight_is_derived_before_the_call_needs_it(replayed: Replayed) -> None:
+    """More weights than the branch has marks for; what is on it is done as late as may be."""
+
+    class Deep(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(
+                nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)) for _ in range(9)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = x + torch.relu(layer(x))
+            return x
+
+    net = Deep().eval()
+    model = dlcb.compile(net, (torch.randn(2, 4, 9, 7),), weights="live", target="cpu")
+    machines = replayed(model)
+    x = torch.randn(2, 4, 6, 6)
+    with torch.no_grad():
+        for _ in range(4):
+            for parameter in net.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+            torch.testing.assert_close(model(x), net(x), rtol=1e-4, atol=1e-4)
+    (machine,) = machines
+    assert (machine.replays, machine.branches) == (3, 1)
+    (graph,) = machine.graphs
+    assert sum(isinstance(node, BranchNodes) for node in graph) > 1
 
 
 def test_a_parameter_with_other_memory_is_seen_in_replays(replayed: Replayed) -> None:
