@@ -14,7 +14,7 @@ from dlcb.dialects.graph.creation import FullOp, number_attr
 from dlcb.dialects.graph.elementwise import SIMPLE
 from dlcb.dialects.graph.reduce import Extremum, Reduce
 from dlcb.dialects.graph.types import Dims, dims_attr, dims_of, tensor
-from dlcb.dialects.graph.view import ReshapeOp
+from dlcb.dialects.graph.view import ExpandOp, ReshapeOp
 
 _UNIT = UnitAttr()
 
@@ -48,6 +48,9 @@ class GraphBuilder:
 
     def reshape(self, src: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
         return self.make(ReshapeOp, [src], dims, element, shape=dims_attr(dims))
+
+    def expand(self, src: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
+        return self.make(ExpandOp, [src], dims, element, shape=dims_attr(dims))
 
 
 @lru_cache(maxsize=1024)

@@ -90,6 +90,14 @@ class WeightFunction:
         number = derived_numbers(self._main).get(weight_name(weight))
         return self._func.returned.operands[number.value.data] if isinstance(number, IntegerAttr) else None
 
+    def revise(self, weight: SSAValue, value: SSAValue) -> None:
+        """Let a derived weight of `main` be this value of `@weights`, of another type maybe."""
+        number = derived_numbers(self._main)[weight_name(weight)]
+        assert isinstance(number, IntegerAttr)
+        self._func.returned.operands[number.value.data] = value
+        self._rewriter.notify_op_modified(self._func.returned)
+        set_type(weight, value.type)
+
     def append(self, ops: Sequence[Operation]) -> None:
         self._rewriter.insert(ops, InsertPoint.before(self._func.returned))
 
