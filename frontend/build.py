@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
@@ -30,6 +33,7 @@ from dlcb.runtime.artifact import KERNEL_STAGE, Artifact
 from dlcb.runtime.compiled import Program, kernels_for, module_of
 from dlcb.runtime.cuda import arch_of
 from dlcb.runtime.hot_shapes import HotShapes
+from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.patterned import PatternedProgram
 from dlcb.runtime.report import Report
@@ -98,22 +102,43 @@ def _general(weights: Weights, name: str, options: Options, pattern: Pattern) ->
 def _binary(
     weights: Weights, name: str, options: Options, module: ModuleOp, kept: dict[str, str], observe: Observer
 ) -> _Binary:
-    """A module lowered, its kernels compiled and loaded."""
+    """A module lowered, its kernels compiled and loaded. They are compiled while the host program is written and made
+    ready; `binary` is what is left to wait for them then."""
     artifact = _artifact(weights, name, options, kept)
-    lowered = lower(module, check=options.check, observer=observe)
-    artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
-    artifact.kernels = lowered.kernels
-    bound = _bound_weights(lowered)
-    artifact.weights = {n: w for n, w in weights.items() if n in bound}
-    began = time.perf_counter()
-    if options.device.type == "cuda":
-        arch = arch_of(options.device)
-        artifact.cubins = {arch: compile_cubin(lowered.kernels, arch).data}
-    else:
-        artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
-    kernels = kernels_for(artifact, options.device, lambda ir, name: compile_cpu(lowered.kernels))
-    seconds = {**lowered.seconds, "binary": time.perf_counter() - began}
-    return _Binary(artifact, module_of(artifact, kernels, options.device, graphs=options.graphs), seconds)
+    device, seconds = options.device, dict[str, float]()
+    arch = arch_of(device) if device.type == "cuda" else None
+    binaries: list[Future[Any]] = []
+
+    def load() -> Kernels:
+        began = time.perf_counter()
+        binary = binaries[0].result()
+        if arch is not None:
+            artifact.cubins = {arch: binary}
+        kernels = kernels_for(artifact, device, lambda ir, name: binary)
+        seconds["binary"] = time.perf_counter() - began
+        return kernels
+
+    with ThreadPoolExecutor(1) as beside:
+        lowered = lower(
+            module,
+            check=options.check,
+            observer=observe,
+            on_kernels=lambda text: binaries.append(beside.submit(_compiled, text, arch)),
+        )
+        seconds |= lowered.seconds
+        artifact.programs = {n: {**p, "name": name} if n == "main" else p for n, p in lowered.programs.items()}
+        artifact.kernels = lowered.kernels
+        bound = _bound_weights(lowered)
+        artifact.weights = {n: w for n, w in weights.items() if n in bound}
+        if arch is None:
+            artifact.ir.setdefault(KERNEL_STAGE, to_text(module))
+        program = module_of(artifact, load, device, graphs=options.graphs)
+    return _Binary(artifact, program, seconds)
+
+
+def _compiled(kernels: str, arch: str | None) -> bytes | Path:
+    """A cubin for the architecture, or the path of a shared library for the CPU."""
+    return compile_cpu(kernels) if arch is None else compile_cubin(kernels, arch).data
 
 
 def _artifact(weights: Weights, name: str, options: Options, kept: dict[str, str]) -> Artifact:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +35,19 @@ def context() -> Context:
 
 
 @without_collection()
-def lower(module: ModuleOp, *, check: bool = False, observer: Observer | None = None) -> Lowered:
-    """Run what remains of the pipeline, in place. With `check`, each stage's result is verified."""
-    seconds = run(module, context(), check=check, observer=observer)
+def lower(
+    module: ModuleOp,
+    *,
+    check: bool = False,
+    observer: Observer | None = None,
+    on_kernels: Callable[[str], None] = lambda _: None,
+) -> Lowered:
+    """Run what remains of the pipeline, in place. With `check`, each stage's result is verified. `on_kernels` gets the
+    text of the kernels when the host program is yet to be written: another thread may compile it meanwhile."""
+    ctx = context()
+    seconds = run(module, ctx, until="cuda", check=check, observer=observer)
+    kernels = module_to_text(module)
+    on_kernels(kernels)
+    seconds |= run(module, ctx, check=check, observer=observer)
     programs = {op.sym_name.data: program_to_json(op) for op in module.body.block.ops if isinstance(op, ProgramOp)}
-    return Lowered(programs, module_to_text(module), seconds)
+    return Lowered(programs, kernels, seconds)

@@ -207,9 +207,14 @@ class CompiledModel:
 
 
 def module_of(
-    artifact: Artifact, kernels: Kernels, device: torch.device, *, graphs: bool = True, limits: Limits | None = None
+    artifact: Artifact,
+    kernels: Kernels | Callable[[], Kernels],
+    device: torch.device,
+    *,
+    graphs: bool = True,
+    limits: Limits | None = None,
 ) -> CompiledModule:
-    """The artifact's programs, with its weights, ready to run."""
+    """The artifact's programs, with its weights, ready to run. Kernels as `CompiledModule` takes them."""
     return CompiledModule(
         artifact.programs["main"],
         kernels,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -31,6 +31,7 @@ class CompiledModule:
 
     `main` and `weights_program` are serialized host programs (`runtime/rows.py`). `weights` binds tensors to the names
     that they use; the results of `weights_program` are weights of `main`. `graphs=False` switches CUDA graphs off.
+    Kernels that are still being compiled are given by a function: it is called when all else is ready.
     """
 
     why_not_saved = ""
@@ -38,7 +39,7 @@ class CompiledModule:
     def __init__(
         self,
         main: Any,
-        kernels: Kernels,
+        kernels: Kernels | Callable[[], Kernels],
         device: torch.device,
         weights: Mapping[str, Tensor],
         *,
@@ -51,10 +52,13 @@ class CompiledModule:
         self.program = check_program(main)
         self.device = _with_index(device)
         self._derive = None if weights_program is None else check_program(weights_program)
-        self._place: Place = CudaPlace(self.device, kernels.activate) if self.device.type == "cuda" else CpuPlace()
-        self._target = Target(self.device, kernels, allocator or Allocator())
+        allocator = allocator or Allocator()
         self._arguments = CallerArguments(self.program, self.device)
-        self._plan_function = compile_program(self.program, self._target.allocator.separate_buffers)
+        self._plan_function = compile_program(self.program, allocator.separate_buffers)
+        self._derive_plan = self._derive and compile_program(self._derive, allocator.separate_buffers)
+        loaded = kernels() if callable(kernels) else kernels
+        self._place: Place = CudaPlace(self.device, loaded.activate) if self.device.type == "cuda" else CpuPlace()
+        self._target = Target(self.device, loaded, allocator)
         self._bound = weights
         self._mode: Mode = mode
         self._graphs = graphs and self.device.type == "cuda"
@@ -173,7 +177,7 @@ class CompiledModule:
             return self._frozen.held or self._frozen_weights(self._place.stream()).held
 
     def _new_weights(self) -> Weights:
-        return Weights(self._bound, self.program, self._derive, self._target, self._mode)
+        return Weights(self._bound, self.program, self._derive, self._target, self._mode, self._derive_plan)
 
     def _check_kernels(self, *programs: Program) -> None:
         with self._place.entered():

@@ -16,7 +16,7 @@ from dlcb.errors import InternalError, UserError
 from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.plan import CallPlan, Place
-from dlcb.runtime.program import Facts, compile_program
+from dlcb.runtime.program import Facts, PlanFunction, compile_program
 from dlcb.runtime.rows import Argument, Program
 
 Mode = Literal["live", "frozen"]
@@ -40,7 +40,9 @@ class Weights:
         derive: Program | None,
         target: Target,
         mode: Mode,
+        derive_plan: PlanFunction | None = None,
     ) -> None:
+        """`derive_plan`: the function that plans `derive`, where it was made already."""
         derived = set(derive.results) if derive else set[str]()
         self._wanted = [a for a in main.arguments if a.kind == "weight"]
         sources = [a for a in self._wanted if a.name not in derived]
@@ -52,7 +54,7 @@ class Weights:
         self._source_list = list(self._sources.values())
         self._declared = sources
         self._device = target.device
-        self.derivation = Derivation(derive, self._sources, target) if derive else None
+        self.derivation = Derivation(derive, self._sources, target, derive_plan) if derive else None
         self.is_frozen = mode == "frozen"
         self._is_settled = False
         """Were all bound tensors found, and does no call look again?"""
@@ -142,11 +144,13 @@ class Weights:
 class Derivation:
     """The program `@weights`, run into tensors that are allocated once."""
 
-    def __init__(self, program: Program, sources: Mapping[str, Tensor], target: Target) -> None:
+    def __init__(
+        self, program: Program, sources: Mapping[str, Tensor], target: Target, plan: PlanFunction | None = None
+    ) -> None:
         self.program = program
         self._sources = sources
         self._target = target
-        self._plan = compile_program(program, target.allocator.separate_buffers)
+        self._plan = plan or compile_program(program, target.allocator.separate_buffers)
         self._call: BoundCall | None = None
         self._derived: dict[int, Tensor] = {}
         self._version = 0
