@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dlcb.dialects.shape.bounds import is_nonneg
+from dlcb.dialects.shape.bounds import Bounds, is_nonneg
 from dlcb.dialects.shape.expr import ZERO, Expr, add, const, floordiv, mul, sub
 from dlcb.dialects.shape.requirement import Require
 from dlcb.passes.solver.engine import Engine
@@ -27,6 +27,10 @@ class Ranges:
     def __init__(self, rules: Iterable[Law] | None = None) -> None:
         self._size: dict[Expr, Expr] = {}
         self._at_least: dict[str, int] = {}
+        self._bounds: dict[Expr, Bounds] = {}
+        """Of what was asked about with these `_at_least`."""
+        self._proved: dict[Guard, tuple[Guard, ...] | None] = {}
+        """What is left of each comparison, as `guard` has it, with these sizes."""
         self._engine = Engine(laws("coordinate") if rules is None else rules, self)
         self.op: GraphOp | None = None
         """Whose elements are asked for at the moment."""
@@ -36,17 +40,34 @@ class Ranges:
 
     def axis(self, coordinate: Expr, size: Expr, least: int = 1) -> None:
         """`coordinate` lies in [0, size), and size is at least `least`."""
+        if self._size.get(coordinate) is not size:
+            self._proved.clear()
         self._size[coordinate] = size
         if len(size.terms) == 1:
             for name in size.free:
-                self._at_least[name] = max(least, self._at_least.get(name, 0))
+                if self._at_least.get(name, -1) < least:
+                    self._at_least[name] = least
+                    self._bounds.clear()
+                    self._proved.clear()
 
     def simplify(self, e: Expr) -> Expr:
         return self._engine.simplify(e)
 
     def guard(self, guards: Iterable[Guard]) -> tuple[Guard, ...] | None:
         """The comparisons that are not proved; None if one never holds."""
-        pending = deque([Require(kind, lhs, rhs) for kind, lhs, rhs in guards])
+        kept: list[Guard] = []
+        for guard in guards:
+            if guard not in self._proved:
+                self._proved[guard] = self._left_of(guard)
+            left = self._proved[guard]
+            if left is None:
+                return None
+            kept += left
+        return tuple(kept)
+
+    def _left_of(self, guard: Guard) -> tuple[Guard, ...] | None:
+        """As `guard`, of one comparison."""
+        pending = deque([Require(*guard)])
         kept: list[Guard] = []
         while pending:
             require, step = self._engine.step(pending.popleft())
@@ -65,21 +86,24 @@ class Ranges:
         if not self.is_nonneg(x):
             return False
         most = self._extreme(x, True)
-        return most is not None and is_nonneg(sub(sub(size, 1), most), self._at_least)
+        return most is not None and self._is_nonneg(sub(sub(size, 1), most))
 
     def is_nonneg(self, x: Expr) -> bool:
         """Is x ≥ 0 proved, for all coordinates and sizes?"""
         least = self._extreme(x, False)
-        return least is not None and is_nonneg(least, self._at_least)
+        return least is not None and self._is_nonneg(least)
 
     def is_negative(self, x: Expr) -> bool:
         """Is x < 0 proved, for all coordinates and sizes?"""
         most = self._extreme(x, True)
-        return most is not None and is_nonneg(sub(-1, most), self._at_least)
+        return most is not None and self._is_nonneg(sub(-1, most))
 
     def ends(self, x: Expr) -> tuple[Expr | None, Expr | None]:
         """The least and the largest value of x over all coordinates, as expressions of sizes; None where unknown."""
         return self._extreme(x, False), self._extreme(x, True)
+
+    def _is_nonneg(self, size: Expr) -> bool:
+        return is_nonneg(size, self._at_least, self._bounds)
 
     def _extreme(self, x: Expr, most: bool) -> Expr | None:
         """The largest (or smallest) value of x over all coordinates, as an expression of sizes; None where unknown."""
@@ -103,7 +127,7 @@ class Ranges:
             return sub(atom.args[1], 1) if largest else ZERO
         if atom.op == "floordiv":
             low = self._extreme(atom.args[0], False)
-            if low is None or not is_nonneg(low, self._at_least):
+            if low is None or not self._is_nonneg(low):
                 return None
             if not largest:
                 return ZERO
