@@ -1,5 +1,6 @@
 """The one place that reaches past xDSL's public API; a new xDSL version is checked here first."""
 
+from abc import ABCMeta
 from collections.abc import Mapping, Sequence
 from functools import cache
 from io import StringIO
@@ -66,7 +67,13 @@ def _defaults(kind: type[IRDLOperation]) -> tuple[tuple[str, Attribute], ...]:
     )
 
 
-class QuickOp(IRDLOperation):
+class _OpClass(ABCMeta):
+    """The class of op classes: `isinstance` asks for no virtual subclasses, of which ops have none."""
+
+    __instancecheck__ = type.__instancecheck__
+
+
+class QuickOp(IRDLOperation, metaclass=_OpClass):
     """The base of all our ops: `create` means what it means for every op of xDSL, and takes a third of the time.
 
     A model becomes thousands of ops, and making them is most of what compiling it costs.
