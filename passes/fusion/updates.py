@@ -69,12 +69,18 @@ def plan_updates(func: FuncOp) -> set[GraphOp]:
             if not is_own_copy(op.operands[0]):
                 op.operands[0] = copy_before(op.operands[0], op)
             chosen.append(op)
-    position = {op: i for i, op in enumerate(block.ops)}
+    position = _places(block)
     for op in sorted(chosen, key=position.__getitem__):
         if reads_memory_of(op.operands[-1], op.operands[0]):
             op.operands[len(op.operands) - 1] = copy_before(op.operands[-1], op)
-        spare_late_readers(op, block)
+            position = _places(block)
+        if spare_late_readers(op, position):
+            position = _places(block)
     return set(chosen)
+
+
+def _places(block: Block) -> dict[Operation, int]:
+    return {op: place for place, op in enumerate(block.ops)}
 
 
 def reads_memory_of(value: SSAValue, base: SSAValue) -> bool:
@@ -126,9 +132,8 @@ def copy_before(value: SSAValue, before: Operation, layout: Layout | None = None
     return copy.results[0]
 
 
-def spare_late_readers(op: GraphOp, block: Block) -> None:
-    """Give every reader of the base that comes after `op` a copy of it."""
-    position = {o: i for i, o in enumerate(block.ops)}
+def spare_late_readers(op: GraphOp, position: dict[Operation, int]) -> bool:
+    """Give every reader of the base that comes after `op` a copy of it. Was there one?"""
     here = position[op]
     base = op.operands[0]
     late = [use for use in list(base.uses) if use.operation is not op and reads_late(use.operation, here, position)]
@@ -136,6 +141,7 @@ def spare_late_readers(op: GraphOp, block: Block) -> None:
         copy = copy_before(base, min([op, *(u.operation for u in late)], key=position.__getitem__))
         for use in late:
             use.operation.operands[use.index] = copy
+    return bool(late)
 
 
 def reads_late(op: Operation, here: int, position: dict[Operation, int]) -> bool:
