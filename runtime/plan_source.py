@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -154,11 +155,12 @@ class PlanSource:
     def on_output(self, number: int, r: int, sizes: Sequence[int], strides: Sequence[int], dtype: str) -> None:
         element = DTYPES[dtype]
         dims, steps = self._all(sizes), self._all(strides)
-        tests = [f"{' * '.join([str(element.itemsize), *[f'({d} or 1)' for d in dims]])} >> 63"]
-        if negative := _or(dims + steps):
-            tests.insert(0, f"{negative} < 0")
         layout = f"{_tuple(dims)}, {_tuple(steps)}"
-        self._add(f"if {' or '.join(tests)}: bad_output({layout}, {element.itemsize})")  # torch.empty counts 0 as 1
+        if not (_all_in(dims + steps, 0, 1 << 63) and prod([int(d) or 1 for d in dims]) * element.itemsize < 1 << 63):
+            tests = [f"{' * '.join([str(element.itemsize), *[f'({d} or 1)' for d in dims]])} >> 63"]
+            if negative := _or(dims + steps):
+                tests.insert(0, f"{negative} < 0")
+            self._add(f"if {' or '.join(tests)}: bad_output({layout}, {element.itemsize})")  # torch.empty counts 0 as 1
         fields = [self._given("output"), self._given(element), _tuple(dims), _tuple(steps), "-1", "False"]
         root = self._new_root("output", fields, f"extent({layout}) * {element.itemsize}")
         self._whole(r, root, element, dims, steps)
@@ -179,23 +181,32 @@ class PlanSource:
     ) -> None:
         operands = _tuple([f"({self._tensors[t].root}, {self._tensors[t].start})" for t in tensors])
         told = self._given(tuple((kind, text) for kind, text in failures)) if failures else "()"
+        is_known = True
         for choice, (kernel, threads, condition, blocks, integers) in enumerate(variants):
-            values = _tuple(self._all(slot for slot, _ in integers))
-            narrow = _tuple(self._all(slot for slot, type in integers if type == "i32"))
-            holds = [self._integers[condition]]
-            if narrow != "()":
-                holds.append(f"{-(1 << 31)} <= min(n := {narrow}) and max(n) < {1 << 31}")
-            known = "n" if narrow == values != "()" else values
+            values = self._all(slot for slot, _ in integers)
+            narrow = self._all(slot for slot, type in integers if type == "i32")
+            holds, known = [self._integers[condition]], _tuple(values)
+            if not _all_in(narrow, -(1 << 31), 1 << 31):
+                holds.append(f"{-(1 << 31)} <= min(n := {_tuple(narrow)}) and max(n) < {1 << 31}")
+                known = "n" if narrow == values else known
             self._add(
                 f"{'elif' if choice else 'if'} {' and '.join(holds)}:",
                 f"{_INDENT}k, t, b, n = {self._given(kernel)}, {threads}, {self._integers[blocks]}, {known}",
             )
+            is_known &= _all_in([self._integers[blocks]], 1, MAX_BLOCKS + 1) and _all_in(values, -(1 << 63), 1 << 63)
+            if holds == ["True"]:
+                break
+        else:
+            self._add(f"else: no_variant({number})")
+        launch = f"add(make(Launch, (k, t, b, {operands}, n, {told}, {self._ends(number)})))"
+        if is_known:
+            self._add(launch)
+            return
         self._add(
-            f"else: no_variant({number})",
             "if b:",
             f"{_INDENT}if not 0 < b <= {MAX_BLOCKS} or n and not ({-(1 << 63)} <= min(n) and max(n) < {1 << 63}): "
             "bad_launch(k, t, b, n)",
-            f"{_INDENT}add(make(Launch, (k, t, b, {operands}, n, {told}, {self._ends(number)})))",
+            f"{_INDENT}{launch}",
         )
 
     def on_library(
@@ -285,6 +296,10 @@ class PlanSource:
         is negative."""
         root, size = self._roots[tensor.root], tensor.dtype.itemsize
         start, sizes, strides = tensor.start, tensor.sizes, tensor.strides
+        if _all_in([start, root.room, *sizes, *strides], 0, 1 << 63):
+            first, last = int(start), extent(list(map(int, sizes)), list(map(int, strides))) * size
+            if first % size == 0 and first + last <= int(root.room):
+                return
         tests: list[str] = []
         if root.kind == "arena" and size > 1 and not (start.isdecimal() and int(start) % size == 0):
             tests.append(f"{start} % {size}")
@@ -333,6 +348,12 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 
 def _tuple(parts: Sequence[str]) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _all_in(values: Sequence[str], least: int, end: int) -> bool:
+    """Are all of them literals from `least` on, below `end`? Then a call need not look."""
+    literals = [value.strip("()") for value in values]
+    return all([text.removeprefix("-").isdecimal() and least <= int(text) < end for text in literals])
 
 
 def _or(values: Sequence[str]) -> str:
