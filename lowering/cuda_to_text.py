@@ -152,7 +152,7 @@ class _KernelPrinter:
     def thread_op(self, op: Operation, lines: list[str], indent: str) -> None:
         """Print what one thread does."""
         if not op.regions:
-            lines.extend(indent + text for text in self.statement(op))
+            lines += [indent + text for text in self.statement(op)]
             return
         lines.extend(indent + text for text in self.opening(op))
         for inner in op.regions[0].block.ops:
@@ -248,13 +248,13 @@ class _KernelPrinter:
 
     def scalar(self, op: Operation) -> Sequence[str]:
         assert isinstance(op, ops.ScalarOp)
-        function = op.function.data
-        kind = _type_name(op.operands[-1])
+        function, operands, result = op.function.data, tuple(op.operands), op.results[0]
+        kind = _type_name(operands[-1])
         if function == "cast":
-            template = c_spelling.CAST[kind, _type_name(op.results[0])]
+            template = c_spelling.CAST[kind, _type_name(result)]
         else:
             template = c_spelling.FUNCTION[function, kind]
-        return self.define(op.results[0], template.format(*self.spelled(op)))
+        return self.define(result, template.format(*[self.spelling[id(o)] for o in operands]))
 
     def magic_div(self, op: Operation) -> Sequence[str]:
         return self.define(op.results[0], f"dlcb_magic_div({', '.join(self.spelled(op))})")

@@ -43,15 +43,16 @@ class Along:
         self._visit(self._kernel.body.block, found)
         return found
 
-    def _visit(self, block: Block, found: set[SSAValue]) -> None:
+    def _visit(self, block: Block, found: set[SSAValue]) -> bool:
+        """Does anything vary that the block computes?"""
+        varies = False
         for op in block.ops:
-            inner = [part for region in op.regions for part in region.blocks]
-            for part in inner:
-                self._visit(part, found)
+            inside = [self._visit(part, found) for region in op.regions for part in region.blocks]
             moves = isinstance(op, ScanOp) or (isinstance(op, AccessOp) and op.strides.dims[self._axis] != 0)
-            inside = (value for part in inner for made in part.walk() for value in made.results)
-            if moves or any(value in found for value in (*op.operands, *inside)):
+            if moves or any(inside) or not found.isdisjoint(op.operands):
                 found.update(op.results)
+                varies = varies or bool(op.results)
+        return varies
 
     def demands(self, op: AccessOp | StoreOp) -> tuple[Dim, ...] | None:
         """What a vector's width must divide, beside strides and sizes, so that the op moves vectors; None where it

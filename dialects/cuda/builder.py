@@ -37,7 +37,8 @@ Operand = SSAValue | int
 
 _UNIT = UnitAttr()
 _HALVES = (f16, bf16)
-_COMPUTED = (i1, *INTEGERS, f32, f64)
+_COMPUTED = frozenset(map(id, (i1, *INTEGERS, f32, f64)))
+"""The types in which elements are computed, by identity: comparing attributes costs more."""
 _function_name = cache(StringAttr)
 
 
@@ -151,10 +152,14 @@ class CudaBuilder(ScalarBuilder):
 
     def _alike(self, function: ScalarFunction, operands: tuple[Any, ...]) -> list[Any]:
         """As the base class does, but attributes are not compared where the operands share one type object."""
-        kind = next((o.type for o in operands if not isinstance(o, (int, float))), None)
-        if kind in _COMPUTED and all(isinstance(o, (int, float)) or o.type is kind for o in operands):
-            return [self.constant(o, kind) if isinstance(o, (int, float)) else o for o in operands]
-        return super()._alike(function, operands)
+        kind: Attribute | None = None
+        for operand in operands:
+            if not isinstance(operand, (int, float)):
+                if operand.type is not (kind := kind or operand.type):
+                    return super()._alike(function, operands)
+        if kind is None or id(kind) not in _COMPUTED:
+            return super()._alike(function, operands)
+        return [self.constant(o, kind) if isinstance(o, (int, float)) else o for o in operands]
 
     # Control flow
 

@@ -160,9 +160,8 @@ class HostBuilder:
         if isinstance(integer, int):
             return self.constant(integer)
         if (made := self._made.get(integer)) is None:
-            for node in post_order((integer,)):
-                if node not in self._made:
-                    self._made[node] = self._expression(node)
+            for node in post_order((integer,), self._made):
+                self._made[node] = self._expression(node)
             made = self._made[integer]
         return made
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.check import CheckOp
@@ -88,21 +88,15 @@ class Lanes:
                 pending.pop()
                 continue
             assert isinstance(top, OpResult)
-            missing = [] if isinstance(top.op, ops.LoopOp) else [v for v in self._needs(top.op) if v not in self.values]
-            if missing:
-                pending += missing
-                continue
             if isinstance(top.op, ops.LoopOp):
                 self.values.update(zip(top.op.results, self._loop(top.op), strict=True))
+            elif missing := [v for v in _needs(top.op) if v not in self.values]:
+                pending += missing
+                continue
             else:
                 self.values[top] = self._compute(top.op)
             pending.pop()
         return self.values[value]
-
-    def _needs(self, op: object) -> list[SSAValue]:
-        assert isinstance(op, ops.CoordOp)
-        skip = 1 if isinstance(op, ops.AccessOp) else 0
-        return list(op.operands[skip:])
 
     def _compute(self, op: object) -> Values:
         compute = _COMPUTE.get(type(op))
@@ -287,7 +281,7 @@ class Lanes:
         self._nest(op, list(zip(body.args, op.extents.dims, strict=True)), totals, self.inner())
         return [[b.get(t) for t in one] for one in totals]
 
-    def _nest(self, op: ops.LoopOp, left: list[tuple[SSAValue, Dim]], totals: list[Values], lanes: Lanes) -> None:
+    def _nest(self, op: ops.LoopOp, left: list[tuple[SSAValue, Dim]], totals: Sequence[Values], lanes: Lanes) -> None:
         """The loops over the positions that are left. One that finds several totals has enough in each step."""
         b = self.b
         if not left:
@@ -330,6 +324,11 @@ _COMPUTE: dict[type[object], Callable[[Lanes, Any], Values]] = {
     CheckOp: Lanes.check_of,
     ops.AccessOp: Lanes.access_of,
 }
+
+
+def _needs(op: Operation) -> Sequence[SSAValue]:
+    """The operands that are values: all but an access's buffer."""
+    return op.operands[1:] if isinstance(op, ops.AccessOp) else op.operands
 
 
 def at_lane(values: Values, lane: int) -> SSAValue:
