@@ -136,10 +136,8 @@ class _Lowering:
         self.module = module
         self.names: dict[Any, str] = {}
         self.found = [(func, *self.forms_of(func)) for func in functions(module)]
-        forms = [
-            form for func, _, kernels in self.found if func.symbol != WEIGHTS for _, its in kernels for form in its
-        ]
-        self.sharing = Sharing(form.rows for form in forms)
+        forms = {id(its): its for func, _, kernels in self.found if func.symbol != WEIGHTS for _, its in kernels}
+        self.sharing = Sharing(form.rows for its in forms.values() for form in its)
 
     def forms_of(self, func: FuncOp) -> tuple[System, list[tuple[KernelOp, list[Form]]]]:
         """The kernels of a function with their forms; alike ones have the same list."""

@@ -140,14 +140,14 @@ class Elements(ElementBuilder):
 
     def read(self, operand: SSAValue, coords: Coords, guard: Sequence[Guard] = (), other: Node | None = None) -> Node:
         needed = self.ranges.guard(guard)
-        element = type_of(operand).element
+        if needed is not None:
+            coords = tuple(map(self.ranges.simplify, coords))
+            if not needed:
+                return self.value(operand, coords)
         if other is None:
-            other = self.constant(0, element)
+            other = self.constant(0, type_of(operand).element)
         if needed is None:
             return other
-        coords = tuple(map(self.ranges.simplify, coords))
-        if not needed:
-            return self.value(operand, coords)
         outer = self._guards
         self._guards = tuple(dict.fromkeys((*outer, *needed)))
         try:

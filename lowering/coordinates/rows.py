@@ -94,7 +94,9 @@ class Numbering:
         rows, reached = tuple(self.rows), tuple(self.reached)
         return KernelRows(outer, row, self.buffers, rows, tuple(self.parameters), reached)
 
-    def _all_nodes(self) -> list[Node]:
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        """Those that the outputs need, and those that are coordinates."""
         found: dict[int, Node] = {}
         todo = [o.node for o in self.outputs] + list(self.elements.data.values())
         while todo:
@@ -105,14 +107,14 @@ class Numbering:
         return list(found.values())
 
     def _offsets(self) -> list[Expr]:
-        return [n.attr[1] for n in self._all_nodes() if n.op == "access"] + [o.offset for o in self.outputs]
+        return [n.attr[1] for n in self._nodes if n.op == "access"] + [o.offset for o in self.outputs]
 
     def _used_otherwise(self, axes: frozenset[str]) -> frozenset[str]:
         """Axes that something but the linear part of an offset uses."""
         exprs = [f.extra for f in self.forms.values()]
         for output in self.outputs:
             exprs += [e for _, a, b in output.guard for e in (a, b)]
-        for node in self._all_nodes():
+        for node in self._nodes:
             if node.op == "access":
                 exprs += [e for _, a, b in node.attr[2] for e in (a, b)]
             elif node.op == "holds":
@@ -294,7 +296,7 @@ class Numbering:
     def _loops(self) -> dict[Hashable, list[Node]]:
         """The loops that wait for no other, those that combine alike over the same coordinates together."""
         found: dict[Hashable, list[Node]] = {}
-        nodes = self._all_nodes()
+        nodes = self._nodes
         waits: dict[Node, bool] = {}
         for node in _operands_first(nodes):
             waits[node] = any(arg.op == "loop" or waits[arg] for arg in node.args)

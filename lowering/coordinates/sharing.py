@@ -50,6 +50,8 @@ def _literals(rows: KernelRows) -> list[int]:
 def _opened(rows: KernelRows, literals: Iterable[int]) -> KernelRows:
     """The kernel with these literals as parameters after its own."""
     names = {literal: f"p{number}" for number, literal in enumerate(literals, len(rows.bindings))}
+    if not names:
+        return rows
     opened = _mapped(rows, lambda dim: names.get(dim, dim) if isinstance(dim, int) else dim)
     return replace(opened, bindings=(*rows.bindings, *map(const, names)))
 
