@@ -60,11 +60,12 @@ class Along:
         strides = op.strides.dims
         if not strides or strides[self._axis] != 1:
             return None
-        if op.guard is not None and op.guard in self.varying:
+        guard, extra = op.guard, op.extra
+        if guard is not None and guard in self.varying:
             return None
-        if op.extra is None:
+        if extra is None:
             return ()
-        factors = None if op.extra in self.varying else factors_of(op.extra)
+        factors = None if extra in self.varying else factors_of(extra)
         odd = factors is None or any(isinstance(factor, int) and factor % 2 for factor in factors)
         return None if factors is None or odd else factors
 
@@ -102,9 +103,9 @@ def _doubt(factors: tuple[Dim, ...]) -> int:
 def shift_of(op: AccessOp | StoreOp) -> Dim | None:
     """The part of the offset that is not linear in the coordinates, where it is the same for all of them; 0 where there
     is none, None where it varies."""
-    if op.extra is None:
+    if (extra := op.extra) is None:
         return 0
-    maker = op.extra.owner
+    maker = extra.owner
     if isinstance(maker, ConstantOp):
         return int(maker.number)
     return maker.param.data if isinstance(maker, ParamOp) else None

@@ -193,8 +193,8 @@ class Lanes:
                 along = self.values[axis]
                 here = [along[0]] if first else along
                 total = each(lambda t, c, s=step: b.add(t, b.mul(c, s)), total, here)
-        if op.extra is not None:
-            total = each(lambda t, e: b.add(t, self._number(e)), total, self.get(op.extra))
+        if (extra := op.extra) is not None:
+            total = each(lambda t, e: b.add(t, self._number(e)), total, self.get(extra))
         return total
 
     def moves_vectors(self, op: ops.AccessOp | ops.StoreOp) -> bool:
@@ -203,13 +203,14 @@ class Lanes:
     def _vector(self, op: ops.AccessOp) -> Values:
         """Neighbours at once; where a guard, which is the same for all, does not hold, nothing is touched."""
         b, place = self.b, self.place(op, first=True)[0]
-        if op.guard is None:
+        guard, other = op.guard, op.other
+        if guard is None:
             return self._load_neighbours(op, place)
-        assert op.other is not None
-        holds = self._truth(self.values[op.guard][0])
-        if _is_zero(op.other):
+        assert other is not None
+        holds = self._truth(self.values[guard][0])
+        if _is_zero(other):
             return self._load_neighbours(op, place, holds)
-        found = [b.var(at_lane(self.values[op.other], lane)) for lane in range(self.lanes)]
+        found = [b.var(at_lane(self.values[other], lane)) for lane in range(self.lanes)]
         with b.if_(holds):
             for var, value in zip(found, self._load_neighbours(op, place), strict=True):
                 b.set(var, value)
@@ -217,8 +218,8 @@ class Lanes:
 
     def _load_neighbours(self, op: ops.AccessOp, place: SSAValue, holds: SSAValue | None = None) -> list[SSAValue]:
         """As many at once as one load can move; zeros where `holds` does not."""
-        b, array = self.b, self.b.pointer[op.buffer]
-        width = min(self.lanes, MAX_VECTOR_BYTES // buffer_element(op.buffer))
+        b, buffer = self.b, op.buffer
+        array, width = b.pointer[buffer], min(self.lanes, MAX_VECTOR_BYTES // buffer_element(buffer))
         found: list[SSAValue] = []
         for n in range(0, self.lanes, width):
             at = b.add(place, b.constant(n, b.idx))
@@ -226,18 +227,17 @@ class Lanes:
         return found
 
     def access_of(self, op: ops.AccessOp) -> Values:
-        b = self.b
-        array = b.pointer[op.buffer]
         if self.moves_vectors(op):
             return self._vector(op)
-        places = self.place(op)
-        if op.guard is not None:
-            assert op.other is not None
+        b, places = self.b, self.place(op)
+        array, guard, other = b.pointer[op.buffer], op.guard, op.other
+        if guard is not None:
+            assert other is not None
             return each(
                 lambda g, at, other: b.load_if(self._truth(g), array, at, other),
-                self.values[op.guard],
+                self.values[guard],
                 places,
-                self.values[op.other],
+                self.values[other],
             )
         return each(lambda at: b.load(array, at), places)
 
