@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
 import torch
 
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, pinned, to_float, to_int
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, TrackedText, pinned, to_float, to_int
 
 _KEEPING = frozenset(
     "isinstance issubclass len tuple list dict set frozenset zip enumerate map filter sorted reversed slice id getattr"
@@ -33,6 +33,9 @@ _HARMLESS = {"math", "dataclasses", "collections", "functools", "copy", "typing"
 """`math` is replaced, but for what asks the number."""
 _BLIND = (sys.stdlib_module_names - _HARMLESS - {"builtins"}) | {"numpy", "scipy"}
 _NUMBERS = (TrackedInt, TrackedFloat)
+_TRACKED = (*_NUMBERS, TrackedText)
+_TEXTS: tuple[Any, ...] = (str, repr, ascii, format)
+_BY_NAME: tuple[Any, ...] = (getattr, setattr, hasattr, delattr)
 
 
 def called(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,12 +46,14 @@ def called(function: Any, *args: Any, **kwargs: Any) -> Any:
                 return make(args[0])
     function, args = _uncached(function, args)
     owner = getattr(function, "__self__", None)
-    if type(owner) in _NUMBERS and isinstance(function, BuiltinMethodType):
+    if type(owner) in _TRACKED and isinstance(function, BuiltinMethodType):
         function = getattr(pinned(owner, f"{function.__name__}()"), function.__name__)
     if function is map and args:
         args = (partial(called, args[0]), *args[1:])
     found = any(_is_tracked(a) for a in args) or any(_is_tracked(a) for a in kwargs.values())
-    if found and _is_blind(function):
+    if found and (function in _TEXTS or (type(owner) is str and function.__name__ == "format")):
+        return _text(function(*args, **kwargs), [*args, *kwargs.values()])
+    if found and (_is_blind(function) or function in _BY_NAME):
         by = f"an argument of {getattr(function, '__name__', function)}()"
         args = tuple([_pinned(a, by) for a in args])
         kwargs = {name: _pinned(a, by) for name, a in kwargs.items()}
@@ -74,7 +79,7 @@ def _uncached(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...
 
 def _is_tracked(value: Any) -> bool:
     kind = cast(type, type(value))
-    return kind in _NUMBERS or (kind in (tuple, list, TrackedSize) and any(type(item) in _NUMBERS for item in value))
+    return kind in _TRACKED or (kind in (tuple, list, TrackedSize) and any(type(item) in _TRACKED for item in value))
 
 
 def _pinned(value: Any, by: str) -> Any:
@@ -84,9 +89,31 @@ def _pinned(value: Any, by: str) -> Any:
     return pinned(value, by)
 
 
-def text(value: Any) -> Any:
-    """A value that a text is made of."""
-    return _pinned(value, "a text") if _is_tracked(value) else value
+def joined(*parts: Any) -> str:
+    """A text of parts: texts, and (value, conversion, format) of numbers."""
+    found = [part if isinstance(part, str) else _formatted(*part) for part in parts]
+    return _text("".join(map(str.__str__, found)), [part if isinstance(part, str) else part[0] for part in parts])
+
+
+def percent(form: Any, values: Any) -> Any:
+    """`form % values`."""
+    return _text(str.__str__(form) % values, [form, values]) if isinstance(form, str) else form % values
+
+
+def _formatted(value: Any, conversion: int, form: str) -> str:
+    convert = _CONVERSIONS.get(conversion)
+    return format(value if convert is None else convert(value), pinned(form, "a text"))
+
+
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
+def _text(written: str, values: Iterable[Any]) -> str:
+    sources: list[Any] = []
+    for value in values:
+        several = type(value) in (tuple, list, TrackedSize)
+        sources += [item for item in (value if several else (value,)) if type(item) in _TRACKED]
+    return TrackedText(written, tuple(sources)) if sources else written
 
 
 def _is_blind(function: Any) -> bool:

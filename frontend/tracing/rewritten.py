@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import torch
 
-from dlcb.frontend.tracing.blind_calls import CACHED, called, text
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, noticing, pinned
+from dlcb.frontend.tracing.blind_calls import CACHED, called, joined, percent
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedText, noticing, pinned
 
 _FOREIGN = frozenset({"torch", "numpy", "dlcb", *sys.stdlib_module_names})
 _Swap = tuple[FunctionType, CodeType]
@@ -30,12 +30,12 @@ _Place = tuple[str, int]
 
 
 def _noticing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda a, b: function(noticing(a, b), b)
+    return lambda a, b: function(noticing(a, b), b.pin("a text") if type(b) is TrackedText else b)
 
 
 def _modulo(a: Any, b: Any) -> Any:
     """A text's `%` writes the number out."""
-    return a % text(b) if isinstance(a, (str, bytes)) else operator.mod(noticing(a, b), b)
+    return percent(a, b) if isinstance(a, (str, bytes)) else operator.mod(noticing(a, b), b)
 
 
 def _within(a: Any, b: Any) -> Any:
@@ -78,7 +78,7 @@ _CALLEES: dict[str, Callable[..., Any]] = {
     **{f"{_MARK}in place {kind.__name__}": function for kind, function in _IN_PLACE.items()},
     _ITEM: _item,
     _CALL: called,
-    _TEXT: text,
+    _TEXT: joined,
     _IN: _within,
     _NOT_IN: lambda a, b: not _within(a, b),
 }
@@ -199,10 +199,9 @@ class _Rewriter(ast.NodeTransformer):
         callee = ast.copy_location(ast.Constant(_CALL), node)
         return ast.copy_location(ast.Call(callee, [node.func, *node.args], node.keywords), node)
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
         self.generic_visit(node)
-        node.value = _call(node, _TEXT, node.value)
-        return node
+        return _call(node, _TEXT, *[_part(value) for value in node.values])
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """The run ends there."""
@@ -219,6 +218,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return node
+
+
+def _part(value: ast.expr) -> ast.expr:
+    """A part of a text as `joined` takes it."""
+    if not isinstance(value, ast.FormattedValue):
+        return value
+    form = value.format_spec or ast.copy_location(ast.Constant(""), value)
+    conversion = ast.copy_location(ast.Constant(value.conversion), value)
+    return ast.copy_location(ast.Tuple([value.value, conversion, form], ast.Load()), value)
 
 
 def _call(at: ast.expr | ast.stmt, callee: str, *operands: ast.expr) -> ast.expr:

@@ -4,9 +4,8 @@
 arithmetic is tracked; a comparison asks the `Tracker`, which notes the answer; whatever needs the number itself
 (`range()`, `math.sin`) *pins* it: the program holds only where the expression has the traced value.
 
-Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's, and a text
-of it is most often the message of an assertion; there the traced value is used unseen. Tracing again at other sizes
-finds a program that goes by it.
+Python has no hook for an `int` subclass that is the index of a list or goes into C code that is not torch's; there the
+traced value is used unseen, but where the program's own code does so (`rewritten.py`, `blind_calls.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def traced(value: Any) -> Any:
 
 def pinned(value: Any, by: str) -> Any:
     """The number as it is in the trace; a tracked one is recorded as used."""
-    return value.pin(by) if type(value) is TrackedInt or type(value) is TrackedFloat else value
+    return value.pin(by) if type(value) in (TrackedInt, TrackedFloat, TrackedText) else value
 
 
 def _arithmetic(compute: Callable[[int, int], int], build: Callable[[Expr, Expr], Expr], reverse: bool = False) -> Any:
@@ -222,14 +221,14 @@ def to_int(value: Any) -> int:
     """What `int` makes of it; a tracked number stays one."""
     if type(value) is TrackedInt:
         return value
-    return math.trunc(value) if type(value) is TrackedFloat else int(value)
+    return math.trunc(value) if type(value) is TrackedFloat else int(pinned(value, "int()"))
 
 
 def to_float(value: Any) -> float:
     """What `float` makes of it; a tracked number stays one."""
     if type(value) is TrackedFloat:
         return value
-    return value / 1 if type(value) is TrackedInt else float(value)
+    return value / 1 if type(value) is TrackedInt else float(pinned(value, "float()"))
 
 
 def real_function(name: str, by: str, *operands: float) -> float:
@@ -280,6 +279,15 @@ def _rounding(find: Callable[[Tracker, Known], Expr | None], compute: Callable[[
 
 
 _nearest = _rounding(floats.nearest, round, "round()")
+
+
+def _asking(function: Callable[..., Any]) -> Any:
+    """A method of texts."""
+
+    def method(self: Any, *args: Any) -> Any:
+        return function(self.pin("a text"), *[pinned(a, "a text") for a in args])
+
+    return method
 
 
 class TrackedFloat(float):
@@ -381,6 +389,38 @@ def _power(base: Any, exponent: Any) -> Any:
     if type(exponent) in (int, float) and not (traced(base) < 0 and not float(exponent).is_integer()):
         return real_function("pow", "a power", base, exponent)
     return cast(Any, pow)(pinned(base, "a power"), pinned(exponent, "a power"))
+
+
+class TrackedText(str):
+    """A text with sizes written out. To tell it to people, as the message of an assertion, is no use of them; what asks
+    for its characters pins them."""
+
+    sources: tuple[Any, ...]
+
+    def __new__(cls, text: str, sources: tuple[Any, ...]) -> Self:
+        self = str.__new__(cls, text)
+        self.sources = sources
+        return self
+
+    def pin(self, by: str) -> str:
+        for source in self.sources:
+            pinned(source, by)
+        return str.__str__(self)
+
+    __eq__ = _asking(str.__eq__)
+    __ne__ = _asking(str.__ne__)
+    __lt__ = _asking(str.__lt__)
+    __le__ = _asking(str.__le__)
+    __gt__ = _asking(str.__gt__)
+    __ge__ = _asking(str.__ge__)
+    __hash__ = _asking(str.__hash__)
+    __len__ = _asking(str.__len__)
+    __iter__ = _asking(str.__iter__)
+    __contains__ = _asking(str.__contains__)
+    __getitem__ = _asking(str.__getitem__)
+    __add__ = _asking(str.__add__)
+    __mul__ = __rmul__ = _asking(str.__mul__)
+    __mod__ = _asking(str.__mod__)
 
 
 class TrackedSize(tuple[int, ...]):

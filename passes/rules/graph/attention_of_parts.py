@@ -237,7 +237,7 @@ def _mask(parts: _Parts, b: GraphBuilder, rewriter: PatternRewriter) -> SSAValue
             total = None if wide is None else b.reshape(wide, dims, element)
             continue
         if mask is weight:
-            mask = _derived(weight, parts, rewriter)
+            mask = _derived(mask, parts, rewriter)
         total = mask if wide is None else b.call("add", wide, mask, element=element)
     if total is None:
         return None
