@@ -48,6 +48,9 @@ def called(function: Any, *args: Any, **kwargs: Any) -> Any:
     owner = getattr(function, "__self__", None)
     if type(owner) in _TRACKED and isinstance(function, BuiltinMethodType):
         function = getattr(pinned(owner, f"{function.__name__}()"), function.__name__)
+    if type(owner) is str and function.__name__ == "join" and len(args) == 1:
+        items = list(args[0])
+        return _text(owner.join(items), items)
     if function is map and args:
         args = (partial(called, args[0]), *args[1:])
     found = any(_is_tracked(a) for a in args) or any(_is_tracked(a) for a in kwargs.values())
