@@ -85,6 +85,13 @@ class NoDriver:
 
     def last_node(self, stream: int) -> None: ...
 
+    def branch(self, stream: int) -> int:
+        return stream
+
+    def mark(self, stream: int) -> None: ...
+
+    def wait(self, stream: int, mark: None) -> None: ...
+
     def copy(self, target: int, source: int, count: int, stream: int) -> None: ...
 
     def kernel_update(self, graph: Any, node: Any, function: Any, step: Launch, pointers: int) -> Callable[[], None]:

@@ -84,9 +84,9 @@ class _Patches:
         for axis, size in zip(places, self.kernel, strict=True):
             dims = list(type_of(value).dims)
             dims[axis] = positions[axis - 1]
-            about = {"axis": axis, "size": size, "step": size, "dilation": 1}
-            windows = tensor((*dims, size), type_of(value).element)
-            value = self.add(UnfoldOp.make([value], [windows], **{k: IntAttr(v) for k, v in about.items()}))
+            windows, each = tensor((*dims, size), type_of(value).element), IntAttr(size)
+            about = {"axis": IntAttr(axis), "size": each, "step": each, "dilation": IntAttr(1)}
+            value = self.add(UnfoldOp.create(operands=[value], result_types=[windows], properties=about))
         inside = tuple(range(2 + self.spatial, 2 + 2 * self.spatial))
         value = self.permute(value, (0, *places, *self.ordered(1, inside)))
         t = type_of(value)

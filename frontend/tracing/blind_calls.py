@@ -27,7 +27,7 @@ _KEEPING = frozenset(
 _KEEPING_METHODS = frozenset(
     "append extend add update get setdefault keys values items count remove discard copy index union".split()
 )
-CACHED = type(cache(lambda: None))
+CACHED: type = type(cache(lambda: None))
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _HARMLESS = {"math", "dataclasses", "collections", "functools", "copy", "typing", "logging", "warnings", "contextlib"}
 """`math` is replaced, but for what asks the number."""
@@ -45,22 +45,26 @@ def called(function: Any, *args: Any, **kwargs: Any) -> Any:
             if function is kind:
                 return make(args[0])
     function, args = _uncached(function, args)
-    owner = getattr(function, "__self__", None)
+    owner: Any = getattr(function, "__self__", None)
     if type(owner) in _TRACKED and isinstance(function, BuiltinMethodType):
         function = getattr(pinned(owner, f"{function.__name__}()"), function.__name__)
     if type(owner) is str and function.__name__ == "join" and len(args) == 1:
         items = list(args[0])
         return _text(owner.join(items), items)
-    if function is map and args:
+    if args and _is_one_of(function, (map,)):
         args = (partial(called, args[0]), *args[1:])
     found = any(_is_tracked(a) for a in args) or any(_is_tracked(a) for a in kwargs.values())
-    if found and (function in _TEXTS or (type(owner) is str and function.__name__ == "format")):
+    if found and (_is_one_of(function, _TEXTS) or (type(owner) is str and function.__name__ == "format")):
         return _text(function(*args, **kwargs), [*args, *kwargs.values()])
-    if found and (_is_blind(function) or function in _BY_NAME):
+    if found and (_is_blind(function) or _is_one_of(function, _BY_NAME)):
         by = f"an argument of {getattr(function, '__name__', function)}()"
         args = tuple([_pinned(a, by) for a in args])
         kwargs = {name: _pinned(a, by) for name, a in kwargs.items()}
     return function(*args, **kwargs)
+
+
+def _is_one_of(function: Any, functions: tuple[Any, ...]) -> bool:
+    return any(function is one for one in functions)
 
 
 def _type_of(value: Any) -> type:
@@ -75,18 +79,19 @@ _SAME: tuple[tuple[type, Callable[[Any], Any]], ...] = ((type, _type_of), (int, 
 
 def _uncached(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """What a cache of results calls: those of a trace must not stay in it."""
-    if type(function) is MethodType and type(function.__func__) is CACHED:
-        function, args = function.__func__, (function.__self__, *args)
+    bound: Any = getattr(function, "__func__", None)
+    if type(bound) is CACHED:
+        return bound.__wrapped__, (function.__self__, *args)
     return (function.__wrapped__ if type(function) is CACHED else function), args
 
 
 def _is_tracked(value: Any) -> bool:
-    kind = cast(type, type(value))
+    kind = cast("type[Any]", type(value))
     return kind in _TRACKED or (kind in (tuple, list, TrackedSize) and any(type(item) in _TRACKED for item in value))
 
 
 def _pinned(value: Any, by: str) -> Any:
-    kind = cast(type, type(value))
+    kind = cast("type[Any]", type(value))
     if kind in (tuple, list, TrackedSize):
         return (list if kind is list else tuple)(pinned(item, by) for item in value)
     return pinned(value, by)
@@ -135,7 +140,7 @@ def _is_blind(function: Any) -> bool:
 def _is_blind_method(owner: Any, name: str) -> bool:
     if isinstance(owner, _CONTAINERS):
         return name not in _KEEPING_METHODS
-    kind = owner if isinstance(owner, type) else cast(type, type(owner))
+    kind = owner if isinstance(owner, type) else type(owner)
     return not _is_torch(kind.__module__)
 
 

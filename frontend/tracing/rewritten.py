@@ -45,6 +45,10 @@ def _within(a: Any, b: Any) -> Any:
     return a in b
 
 
+def _without(a: Any, b: Any) -> bool:
+    return not _within(a, b)
+
+
 def _item(of: Any, index: Any) -> Any:
     return of[pinned(index, "a look-up") if isinstance(of, (list, tuple, str)) else index]
 
@@ -80,7 +84,7 @@ _CALLEES: dict[str, Callable[..., Any]] = {
     _CALL: called,
     _TEXT: joined,
     _IN: _within,
-    _NOT_IN: lambda a, b: not _within(a, b),
+    _NOT_IN: _without,
 }
 """By the text that stands for each in the compiled source, which no program has."""
 

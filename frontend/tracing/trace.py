@@ -377,11 +377,11 @@ class Trace(private.TorchFunctionMode):
         """Where a size is 1, or a slice is whole, the result may be a view."""
         does = "makes a view" if copy.is_view else "copies"
         kind, why = "eq" if copy.is_view else "ne", f"a reshape {does}, and one side is written, at {copy.line}"
-        part: State | None = copy.source
-        for size in self._dims(part) if not copy.is_view else ():
+        for size in self._dims(copy.source) if not copy.is_view else ():
             if type(size) is TrackedInt:
                 self.tracker.require("ne", size.expr, 1, why)
-        while part is not None and part.parent is not None:
+        part = copy.source
+        while part.parent is not None:
             sizes, whole = self._dims(part), self._dims(part.parent)
             for one, other in zip(sizes, whole, strict=True) if len(sizes) == len(whole) else ():
                 less = difference(expr_of(other), expr_of(one))

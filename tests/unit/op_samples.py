@@ -861,7 +861,9 @@ refused(
     "depthwise",
     [given("f32", 1, 3, 2, 5), given("f32", 3, 1, 3, 3)],
     (3, 2),
-    **GROUPS | {"kernel": int_list(3, 3)},
+    groups=IntAttr(0),
+    kernel=int_list(3, 3),
+    **{name: ONES[name] for name in ("stride", "padding", "dilation")},
 )
 
 

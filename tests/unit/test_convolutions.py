@@ -4,6 +4,7 @@ pixel, and those that sum over no channels."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -104,7 +105,7 @@ def test_pictures_of_one_pixel_are_multiplied() -> None:
 class Depthwise(nn.Module):
     """Between convolutions of points, as in a MobileNet."""
 
-    def __init__(self, channels: int, **options: int) -> None:
+    def __init__(self, channels: int, **options: Any) -> None:
         super().__init__()
         self.before = nn.Conv2d(3, channels, 1)
         self.depthwise = nn.Conv2d(channels, channels, groups=channels, **options)

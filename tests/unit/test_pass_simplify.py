@@ -27,7 +27,7 @@ TORCH = {"f16": torch.float16, "f32": torch.float32, "i1": torch.bool}
 SIMPLE_RULES = [r for r in rules_of("graph") if not any(issubclass(root, Composite) for root in r.roots)]
 
 
-ROUNDS_OTHERWISE = {"FuseConvolutionRelu", "SplitConvolutionBias"}
+ROUNDS_OTHERWISE = {"FuseConvolutionRelu", "GenerateDepthwise", "SplitConvolutionBias"}
 """Rules that keep values up to roundings of half precision which they leave out, or make as torch does."""
 
 
