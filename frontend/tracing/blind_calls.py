@@ -70,7 +70,8 @@ def _is_one_of(function: Any, functions: tuple[Any, ...]) -> bool:
 def _type_of(value: Any) -> type:
     """What the program would see."""
     kinds: dict[type, type] = {TrackedInt: int, TrackedFloat: float, TrackedSize: torch.Size}
-    return kinds.get(type(value), type(value))
+    kind = cast("type[Any]", type(value))
+    return kinds.get(kind, kind)
 
 
 _SAME: tuple[tuple[type, Callable[[Any], Any]], ...] = ((type, _type_of), (int, to_int), (float, to_float))
