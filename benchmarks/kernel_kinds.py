@@ -5,6 +5,7 @@ python -P -m dlcb.benchmarks.kernel_kinds
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -62,23 +63,58 @@ def joined(x: Tensor) -> Tensor:
     return torch.cat([x, x[:, :1], x * 2], 1).roll(1, 0)
 
 
-KINDS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, int], ...]]] = {
+class Depthwise(torch.nn.Module):
+    """In half precision generated, as the patches of `stem` are copied and multiplied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 12, 2, 2)
+        self.small = torch.nn.Conv2d(12, 12, 3, 2, 1, groups=12)
+        self.large = torch.nn.Conv2d(12, 12, 7, 1, 3, groups=12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.large(torch.nn.functional.silu(self.small(self.stem(x))))
+
+
+def attention(q: Tensor) -> Tensor:
+    """Written out; stacks that do not lie at equal distances."""
+    heads = q.view(q.shape[0], q.shape[1], 2, 8).transpose(1, 2)
+    return torch.softmax(heads @ heads.transpose(-1, -2) * 0.5, -1) @ heads
+
+
+PICTURES = ((1, 3, 2, 2), (2, 3, 30, 46), (3, 3, 15, 9), (0, 3, 8, 8), (1, 3, 64, 2))
+SEQUENCES = ((1, 1, 16), (2, 7, 16), (3, 64, 16), (0, 5, 16), (2, 129, 16))
+KINDS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     **{kind.__name__: (kind, SIZES) for kind in (pointwise, row, column, scan, position, gather, window, joined)},
     "transposed": (transposed, TILES),
     "cut_row": (cut_row, LONG),
+    "depthwise": (Depthwise().eval(), PICTURES),
+    "attention": (attention, SEQUENCES),
 }
 
 
+EXAMPLES = {"depthwise": (2, 3, 16, 16), "attention": (2, 6, 16)}
+
+
+def _placed(program: Any, device: Any, dtype: torch.dtype) -> Any:
+    return copy.deepcopy(program).to(device, dtype) if isinstance(program, torch.nn.Module) else program
+
+
+@torch.no_grad()
 def main() -> int:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(0)
     wrong = 0
     for name, (program, sizes) in KINDS.items():
         for dtype in (torch.float32, torch.float16):
-            model = dlcb.compile(program, (torch.randn(4, 9, device=device, dtype=dtype),), graphs=False)
+            example = EXAMPLES.get(name, (4, 9))
+            model = dlcb.compile(
+                _placed(program, device, dtype), (torch.randn(example).to(device, dtype),), graphs=False
+            )
             for size in sizes:
                 x = torch.randn(size, device=device, dtype=dtype)
-                verdicts = judge_all(model(x), program(x.cpu()), program(x.cpu().double()))
+                there = (_placed(program, "cpu", wanted)(x.to("cpu", wanted)) for wanted in (dtype, torch.float64))
+                verdicts = judge_all(model(x), *there)
                 bad = [verdict.reason for verdict in verdicts if not verdict.ok]
                 wrong += len(bad)
                 print(f"{name} {dtype} {size}: {bad or 'ok'}")
