@@ -6,8 +6,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from dlcb.benchmarks import transformer_models
 from dlcb.benchmarks.zoo import SMALL
-from dlcb.tests.end_to_end.shapes import DTYPES, refuses_or_agrees_for_wrong_arguments, right_at_every_shape
+from dlcb.tests.end_to_end.shapes import (
+    DTYPES,
+    refuses_or_agrees_for_wrong_arguments,
+    right_at_every_shape,
+    same_trace_elsewhere,
+)
 
 pytest.importorskip("transformers")
 
@@ -48,3 +54,10 @@ def test_a_model_compiled_once_is_right_at_every_shape(name: str, dtype: torch.d
 @pytest.mark.parametrize("name", FIXED)
 def test_wrong_arguments_are_refused_or_answered_as_in_eager(name: str) -> None:
     refuses_or_agrees_for_wrong_arguments(SMALL[name]())
+
+
+@pytest.mark.parametrize("name", sorted(transformer_models.SMALL.keys() - FIXED.keys()))
+def test_another_model_traced_at_other_sizes_is_the_program_that_was_captured(name: str) -> None:
+    """Those that are right at every shape as their like are; of these the program alone is compared."""
+    case = SMALL[name]()
+    same_trace_elsewhere(case.build(), case)
