@@ -144,12 +144,14 @@ class _Copy:
 
 
 class _Part:
-    """A plan that was recorded: its argument arrays and kernel nodes."""
+    """A plan that was recorded: its argument arrays and kernel nodes. The memory of one beside another is held until both
+    are recorded."""
 
-    def __init__(self, call: BoundCall, layout: GraphLayout, program: Program) -> None:
+    def __init__(self, call: BoundCall, layout: GraphLayout, program: Program, is_beside: bool = False) -> None:
         self.call = call
         self.layout = layout
         self.program = program
+        self.is_beside = is_beside
         self._held: list[Tensor] = []
         self._nodes: dict[int, Any] = {}
         self._updates: dict[int, Update] = {}
@@ -167,7 +169,8 @@ class _Part:
         for root in self.layout.own:
             memory = target.allocator.root(plan.roots[root], target.device)
             tensors.roots[root] = library.roots[root] = memory
-            self._held.append(memory)
+            if self.is_beside:
+                self._held.append(memory)
             self.call.pack.point(root, memory.data_ptr())
 
         def done(step: int) -> None:
@@ -179,7 +182,7 @@ class _Part:
         self.call.execute(tensors, library, done, before)
 
     def let_go(self) -> None:
-        """All is recorded: its memory is the pool's again."""
+        """All is recorded: what was held is the pool's again."""
         self._held.clear()
 
     def connect(self, root: int, moving: Moving, driver: GraphDriver, graph: Any) -> None:
@@ -238,19 +241,16 @@ class _Recorder:
             self.allocations[root] = allocation_like(kept)
             fresh = self.allocations[root]()
             self.copy(self.copies_out, root, fresh, kept, stream)
-        for part in (self.derive, self.main):
-            if part is not None:
-                part.let_go()
+        if self.derive is not None:
+            self.derive.let_go()
 
     def record_derivation(self, derivation: Derivation, stream: int, branch: Branch | None) -> _Part:
         stream = stream if branch is None else branch.stream
         call = BoundCall(derivation.plan, self.target, stream)
-        part = _Part(call, self.recipe.derive_layout, derivation.program)
+        part = _Part(call, self.recipe.derive_layout, derivation.program, branch is not None)
         outputs = derivation.outputs(derivation.plan)
         tensors = call.tensors(derivation.values, skip=part.layout.own, outputs=outputs)
         part.record(tensors, tensors, partial(self.driver.last_node, stream), None if branch is None else branch.done)
-        if branch is None:
-            part.let_go()
         derivation.keep(call.results(tensors))
         return part
 
