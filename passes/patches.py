@@ -11,19 +11,21 @@ Elements of a window come in the order in which the input lies in memory, as far
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import BlockArgument, SSAValue
 
-from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects._xdsl import set_type
 from dlcb.dialects.graph.contract import MatmulOp
 from dlcb.dialects.graph.convolution import ConvolutionOp
 from dlcb.dialects.graph.structure import FuncOp
-from dlcb.dialects.graph.types import Dim, contiguous, dense, dims_attr, tensor, type_of
-from dlcb.dialects.graph.view import CopyOp, PermuteOp, ReshapeOp, UnfoldOp, product
+from dlcb.dialects.graph.types import Dim, contiguous, dense, tensor, type_of
+from dlcb.dialects.graph.view import CopyOp, PermuteOp, UnfoldOp, product
 from dlcb.dialects.graph.window import ints
 from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import bf16, f16
-from dlcb.passes.graph_builder import int_list
+from dlcb.passes.graph_builder import GraphBuilder, int_list
 from dlcb.passes.weights import is_weight, lay_weight
 
 
@@ -54,43 +56,49 @@ class _Patches:
     def __init__(self, op: ConvolutionOp, system: System):
         self.op = op
         self.system = system
+        self.b = GraphBuilder()
         self.x, self.weight = op.operands[:2]
         self.kernel = ints(op.stride)
         self.spatial = len(self.kernel)
         self.channels_last = not isinstance(self.x, BlockArgument)
 
     def rewrite(self) -> None:
-        op, result = self.op, type_of(self.op.results[0])
-        batch, out, *places = result.dims
+        op, b, block = self.op, self.b, self.op.parent_block()
+        assert block is not None
+        t = type_of(op.results[0])
+        batch, out, *places = t.dims
         inner = type_of(self.weight).dims[1]
         assert isinstance(inner, int)
-        width = product([self.system.value(d) for d in (inner, *self.kernel)]).value
-        assert width is not None
+        width = prod((inner, *self.kernel))
         count = self.system.define_fresh(product([self.system.value(d) for d in (batch, *places)]))
-        windows = self.x if width == inner else self.patches((batch, *places), inner)
-        rows = self.reshape(windows, (count, width))
-        columns = self.permute(self.reshape(self.weights(), (out, width)), (1, 0))
-        product_of = [rows, columns, *op.operands[2:]]
-        made = self.add(MatmulOp.make(product_of, [tensor((count, out), result.element)]))
-        apart = self.reshape(made, (batch, *places, out))
+        windows = self.x if width == inner else self.patches((batch, *places))
+        rows = b.reshape(windows, (count, width), type_of(windows).element)
+        weights = self.weights()
+        columns = self.permute(b.reshape(weights, (out, width), type_of(weights).element), (1, 0))
+        made = b.make(MatmulOp, [rows, columns, *op.operands[2:]], (count, out), t.element)
+        apart = b.reshape(made, (batch, *places, out), t.element)
         back = self.permute(apart, (0, self.spatial + 1, *range(1, self.spatial + 1)))
+        for new in b.ops:
+            new.location = op.location
+        block.insert_ops_before(b.ops, op)
         op.results[0].replace_all_uses_with(back)
         op.detach()
         op.erase()
 
-    def patches(self, positions: tuple[Dim, ...], channels: int) -> SSAValue:
+    def patches(self, positions: tuple[Dim, ...]) -> SSAValue:
         """[batch, place.., elements of a window..], in memory."""
         value, places = self.x, range(2, 2 + self.spatial)
+        element = type_of(value).element
         for axis, size in zip(places, self.kernel, strict=True):
-            dims = list(type_of(value).dims)
+            dims, each = list(type_of(value).dims), IntAttr(size)
             dims[axis] = positions[axis - 1]
-            windows, each = tensor((*dims, size), type_of(value).element), IntAttr(size)
             about = {"axis": IntAttr(axis), "size": each, "step": each, "dilation": IntAttr(1)}
-            value = self.add(UnfoldOp.create(operands=[value], result_types=[windows], properties=about))
+            value = self.b.make(UnfoldOp, [value], (*dims, size), element, **about)
         inside = tuple(range(2 + self.spatial, 2 + 2 * self.spatial))
         value = self.permute(value, (0, *places, *self.ordered(1, inside)))
-        t = type_of(value)
-        return self.add(CopyOp.make([value], [tensor(t.dims, t.element, contiguous(t.rank))]))
+        copy = self.b.make(CopyOp, [value], type_of(value).dims, element)
+        set_type(copy, tensor(type_of(copy).dims, element, contiguous(type_of(copy).rank)))
+        return copy
 
     def weights(self) -> SSAValue:
         """[output channel, elements of a window..], in memory."""
@@ -102,17 +110,6 @@ class _Patches:
     def ordered(self, channel: int, places: tuple[int, ...]) -> tuple[int, ...]:
         return (*places, channel) if self.channels_last else (channel, *places)
 
-    def reshape(self, value: SSAValue, dims: tuple[Dim, ...]) -> SSAValue:
-        return self.add(ReshapeOp.make([value], [tensor(dims, type_of(value).element)], shape=dims_attr(dims)))
-
     def permute(self, value: SSAValue, axes: tuple[int, ...]) -> SSAValue:
         t = type_of(value)
-        dims = tuple(t.dims[axis] for axis in axes)
-        return self.add(PermuteOp.make([value], [tensor(dims, t.element)], order=int_list(axes)))
-
-    def add(self, op: GraphOp) -> SSAValue:
-        block = self.op.parent_block()
-        assert block is not None
-        op.location = self.op.location
-        block.insert_op_before(op, self.op)
-        return op.results[0]
+        return self.b.make(PermuteOp, [value], tuple(t.dims[axis] for axis in axes), t.element, order=int_list(axes))

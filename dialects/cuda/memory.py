@@ -122,7 +122,8 @@ class LoadIfOp(CudaOp):
         verify_integer("index", self.index)
 
 
-def _verify_vector(values: Sequence[SSAValue], element: Attribute) -> None:
+def _verify_vector(values: Sequence[SSAValue], array: SSAValue, index: SSAValue) -> None:
+    element = verify_memory(array, PtrType)
     for value in values:
         verify_same("a vector's element", value.type, element)
     width = len(values)
@@ -130,6 +131,7 @@ def _verify_vector(values: Sequence[SSAValue], element: Attribute) -> None:
         raise VerifyException(
             f"a vector of {width} {element} does not exist; 2, 4, 8 or 16 elements in {_MAX_VECTOR_BYTES} bytes do"
         )
+    verify_integer("index", index)
 
 
 @irdl_op_definition
@@ -146,8 +148,7 @@ class LoadVectorOp(IndexedOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, verify_memory(self.array, PtrType))
-        verify_integer("index", self.index)
+        _verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition
@@ -163,8 +164,7 @@ class LoadVectorIfOp(IndexedOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, verify_memory(self.array, PtrType))
-        verify_integer("index", self.index)
+        _verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition
@@ -178,8 +178,7 @@ class StoreVectorOp(IndexedOp):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, verify_memory(self.array, PtrType))
-        verify_integer("index", self.index)
+        _verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition

@@ -104,9 +104,9 @@ def joined(*parts: Any) -> str:
     return _text("".join(map(str.__str__, found)), [part if isinstance(part, str) else part[0] for part in parts])
 
 
-def percent(form: Any, values: Any) -> Any:
+def percent(form: str, values: Any) -> str:
     """`form % values`."""
-    return _text(str.__str__(form) % values, [form, values]) if isinstance(form, str) else form % values
+    return _text(str.__str__(form) % values, [form, values])
 
 
 def _formatted(value: Any, conversion: int, form: str) -> str:

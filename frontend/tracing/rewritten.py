@@ -35,7 +35,7 @@ def _noticing(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _modulo(a: Any, b: Any) -> Any:
     """A text's `%` writes the number out."""
-    return percent(a, b) if isinstance(a, (str, bytes)) else operator.mod(noticing(a, b), b)
+    return percent(a, b) if isinstance(a, str) else operator.mod(noticing(a, b), b)
 
 
 def _within(a: Any, b: Any) -> Any:

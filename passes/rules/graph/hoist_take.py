@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import ClassVar, Final
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from dlcb.dialects.graph.base import GraphOp
@@ -113,15 +113,9 @@ def _source(value: SSAValue) -> tuple[SSAValue, list[GraphOp]]:
 def _chain(op: TakeOp) -> list[GraphOp]:
     """The op and the views that follow, each the only use of the one before."""
     chain: list[GraphOp] = [op]
-    while (user := _only_user(chain[-1].results[0])) is not None and isinstance(user, _VIEWS):
-        if not _is_literal(user.res):
-            break
+    while isinstance(user := chain[-1].results[0].get_user_of_unique_use(), _VIEWS) and _is_literal(user.res):
         chain.append(user)
     return chain
-
-
-def _only_user(value: SSAValue) -> Operation | None:
-    return value.get_user_of_unique_use()
 
 
 def _is_literal(value: SSAValue) -> bool:
