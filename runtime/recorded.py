@@ -144,7 +144,7 @@ class _Copy:
 
 
 class _Part:
-    """A plan that was recorded: its argument arrays and kernel nodes. The memory of one beside another is held until both
+    """A plan that was recorded: its argument arrays and kernel nodes. Memory of one beside another is held until both
     are recorded."""
 
     def __init__(self, call: BoundCall, layout: GraphLayout, program: Program, is_beside: bool = False) -> None:
