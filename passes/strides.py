@@ -40,7 +40,7 @@ from dlcb.dialects.types import bf16, f16
 from dlcb.passes.concatenations import share_memory
 from dlcb.passes.functions import functions, set_system, system_of
 from dlcb.passes.fusion.updates import plan_updates, written_values
-from dlcb.passes.patches import multiply_patches
+from dlcb.passes.patches import multiply_patches, reads_points
 from dlcb.passes.results import separate_results
 from dlcb.passes.sizes import DefinedSizes
 from dlcb.passes.stages import mark_stage
@@ -72,7 +72,8 @@ def puts_channels_second(op: GraphOp) -> bool:
 
 def channels_last_values(func: FuncOp, written: Mapping[SSAValue, SSAValue]) -> set[SSAValue]:
     """The values that lie channels-last: results of such convolutions, what is computed of them elementwise, memory
-    that they are written into, and what such a convolution reads, or one of these, if it is computed elementwise.
+    that they are written into, and what such a convolution or a product of points reads, or one of these, if it is
+    computed elementwise.
     `written` tells which values lie in the memory of which others."""
     found: set[SSAValue] = set()
     ops, known = block_ops(func), -1
@@ -85,7 +86,8 @@ def channels_last_values(func: FuncOp, written: Mapping[SSAValue, SSAValue]) -> 
             if isinstance(op, InsertOp) and op.src in found and op.res in written:
                 found.add(written[op.res])
         for op in reversed(ops):
-            if wants_channels_last(op) or (op.FAMILY == "elementwise" and op.results[0] in found):
+            takes = isinstance(op, PermuteOp) and reads_points(op)
+            if wants_channels_last(op) or takes or (op.FAMILY == "elementwise" and op.results[0] in found):
                 found.update(v for v in op.operands if _is_elementwise(v) and type_of(v).rank == 4)
     return found
 

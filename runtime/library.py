@@ -48,6 +48,14 @@ def _matmul(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
     return out if out is not None else made.view(*lead, *made.shape[-2:])
 
 
+def _matmul_relu(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
+    """max(a @ b + bias, 0) of matrices; one cuBLASLt call where that exists."""
+    a, b, bias = operands
+    if out is None:
+        return torch.ops.aten._addmm_activation.default(bias, a, b)
+    return torch.ops.aten._addmm_activation.out(bias, a, b, out=out)
+
+
 def _stack(matrices: Tensor, lead: Sequence[int]) -> Tensor:
     """As one dim of matrices."""
     return matrices.expand(*lead, *matrices.shape[-2:]).reshape(math.prod(lead), *matrices.shape[-2:])
@@ -134,6 +142,7 @@ _CONVOLUTION_OPTIONS: Mapping[str, OptionKind] = {
 
 LIBRARY: dict[str, LibraryFunction] = {
     "matmul": LibraryFunction(_matmul, (2, 3), {}, writes_out=True, allocates=True),
+    "matmul_relu": LibraryFunction(_matmul_relu, (3, 3), {}, writes_out=True, allocates=True),
     "convolution": LibraryFunction(_convolution, (2, 3), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True),
     "convolution_relu": LibraryFunction(
         _convolution_relu, (3, 4), _CONVOLUTION_OPTIONS, writes_out=False, allocates=True

@@ -36,14 +36,12 @@ class Contract(GraphOp):
         super().verify_()
 
 
-@irdl_op_definition
-class MatmulOp(Contract):
-    """result[.., m, n] = Σ_k lhs[.., m, k] · rhs[.., k, n] (+ bias[n]).  Leading dims are equal; either operand may
-    lack them.  Source: torch.matmul, mm, bmm, addmm, linear."""
+class Matmul(Contract):
+    """Operands lhs, rhs and what the op says."""
 
-    name = "dlcb.graph.matmul"
-    LIBRARY: ClassVar[str | None] = "matmul"
-    REQUIRED: ClassVar[int] = 2
+    @property
+    def bias(self) -> SSAValue | None:
+        return self.extra
 
     def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
         lhs, rhs = scope.of(self.operands[0]), scope.of(self.operands[1])
@@ -59,8 +57,8 @@ class MatmulOp(Contract):
                 if a is not c:
                     scope.require("eq", a, c, f"{self.title}: sizes of dim {i} differ")
                     lead[i] = c if c.is_const else a
-        if self.extra is not None:
-            (n,) = scope.of(self.extra)
+        if self.bias is not None:
+            (n,) = scope.of(self.bias)
             if n is not rhs[-1]:
                 scope.require("eq", n, rhs[-1], f"{self.title}: size of the bias")
         return ((*lead, lhs[-2], rhs[-1]),)
@@ -78,7 +76,39 @@ class MatmulOp(Contract):
             return b.mul(x, b.cast(b.read(rhs, (*c_lead, row[0], n)), wanted))
 
         total = b.reduce("add", (inner,), (0,), body, 0, wanted)
-        return total if self.extra is None else b.add(total, b.cast(b.read(self.extra, (n,)), wanted))
+        return total if self.bias is None else b.add(total, b.cast(b.read(self.bias, (n,)), wanted))
+
+
+@irdl_op_definition
+class MatmulOp(Matmul):
+    """result[.., m, n] = Σ_k lhs[.., m, k] · rhs[.., k, n] (+ bias[n]).  Leading dims are equal; either operand may
+    lack them.  Source: torch.matmul, mm, bmm, addmm, linear."""
+
+    name = "dlcb.graph.matmul"
+    LIBRARY: ClassVar[str | None] = "matmul"
+    REQUIRED: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class MatmulReluOp(Matmul):
+    """result = max(lhs · rhs + bias, 0) of two matrices, by one library call.  Source: cuBLASLt's epilogues."""
+
+    name = "dlcb.graph.matmul_relu"
+    LIBRARY: ClassVar[str | None] = "matmul_relu"
+    REQUIRED: ClassVar[int] = 3
+
+    @property
+    def bias(self) -> SSAValue | None:
+        return self.operands[2]
+
+    def infer(self, scope: ShapeScope) -> tuple[tuple[Expr, ...], ...]:
+        if self.extra is not None or any(type_of(operand).rank != 2 for operand in self.operands[:2]):
+            raise VerifyException(f"{self.name}: expected two matrices and a bias")
+        return super().infer(scope)
+
+    def element(self, b: Any, coords: Coords, result: int = 0) -> Any:
+        total = super().element(b, coords)
+        return b.call("maximum", total, b.constant(0, b.type_of(total)))
 
 
 @irdl_op_definition
@@ -169,4 +199,4 @@ class AttentionOp(Contract):
         return score if self.causal is None else b.select(b.holds([("le", at[-1], at[-2])]), score, -INFINITY)
 
 
-OPS: list[type[Operation]] = [MatmulOp, AttentionOp]
+OPS: list[type[Operation]] = [MatmulOp, MatmulReluOp, AttentionOp]

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from dlcb.dialects.graph.base import Coords, ElementBuilder, Guard, ShapeScope, Sizes
 from dlcb.dialects.graph.contract import Contract
+from dlcb.dialects.graph.types import type_of
 from dlcb.dialects.graph.window import ints, window_reach, window_size
 from dlcb.dialects.shape.expr import Expr, add, const, eq, floordiv, le, mod, mul, sub
 from dlcb.dialects.types import compute_type
@@ -30,6 +31,16 @@ class Convolution(Contract):
     @property
     def bias(self) -> SSAValue | None:
         return self.extra
+
+    @property
+    def is_of_points(self) -> bool:
+        """Is it a product of matrices, a row for each place?"""
+        return (
+            type_of(self.operands[1]).dims[2:] == (1,) * len(self.stride)
+            and {*ints(self.stride), *ints(self.dilation), self.groups.data} == {1}
+            and not any(ints(self.padding))
+            and self.transposed is None
+        )
 
     def group_count(self, sizes: Sizes) -> Expr:
         given = self.groups.data

@@ -18,7 +18,7 @@ from dlcb.dialects.types import BYTES
 from dlcb.lowering.buffer_plan import Lifetime, plan_buffers
 from dlcb.passes.sizes import DefinedSizes
 
-WRITES_OUT = frozenset({"matmul"})
+WRITES_OUT = frozenset({"matmul", "matmul_relu"})
 """Library routines that write into memory given to them; the others allocate their result."""
 
 

@@ -804,6 +804,17 @@ for inputs_ in (
 refused("matmul", [given("f32", 2, 3), given("f32", 4, 5)], (3, 4))
 refused("matmul", [given("f32", 2, 4, 3), given("f32", 3, 3, 5)], (2, 3))
 refused("matmul", [given("f32", 2, 3), given("f32", 3, 5), given("f32", 6)], (6, 5))
+sample(
+    "matmul_relu",
+    [given("f16", N, 4), given("f16", 4, 5), given("f16", 5)],
+    lambda a, b, c: torch.relu(torch.matmul(a, b) + c),
+)
+sample(
+    "matmul_relu",
+    [given("f32", 0, 3), given("f32", 3, 2), given("f32", 2)],
+    lambda a, b, c: torch.relu(torch.matmul(a, b) + c),
+)
+refused("matmul_relu", [given("f32", 2, 3), given("f32", 3, 5), given("f32", 6)], (6, 5))
 
 
 def convolution(

@@ -14,8 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 import dlcb
 from dlcb.dialects.coord.ops import KernelOp, LoopOp, StoreOp
-from dlcb.dialects.graph.contract import MatmulOp
+from dlcb.dialects.graph.contract import Matmul, MatmulOp, MatmulReluOp
 from dlcb.dialects.graph.convolution import Convolution, DepthwiseOp
+from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.capture import capture
 from dlcb.frontend.importer import import_captured
 from dlcb.lowering import pipeline
@@ -93,12 +94,50 @@ class Gate(nn.Module):
         return x * torch.sigmoid(self.up(torch.tanh(self.down(x.mean((2, 3), keepdim=True)))))
 
 
-def test_pictures_of_one_pixel_are_multiplied() -> None:
-    model = Gate().eval().half()
-    example = torch.randn(2, 12, 6, 6).half()
-    assert count(lowered(model, example, "strides"), MatmulOp) == 2
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_gates_of_channels_are_generated(dtype: torch.dtype) -> None:
+    model = Gate().eval().to(dtype)
+    example = torch.randn(2, 12, 6, 6).to(dtype)
+    assert count(lowered(model, example, "strides"), Matmul, Convolution) == 0
+    assert count(lowered(model, example, "coordinates"), LaunchOp) == 4
     compiled = dlcb.compile(model, (example,))
-    for size in ((2, 12, 6, 6), (1, 12, 5, 3), (4, 12, 1, 1), (0, 12, 4, 4)):
+    for size in ((2, 12, 6, 6), (1, 12, 5, 3), (4, 12, 1, 1), (0, 12, 4, 4), (3, 12, 7, 2)):
+        is_as_good_as_eager(model, compiled, torch.randn(size).to(dtype))
+
+
+def test_many_weights_for_pictures_of_one_pixel_are_multiplied() -> None:
+    model = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(600, 500, 1), nn.ReLU()).eval().half()
+    example = torch.randn(2, 600, 6, 6).half()
+    assert count(lowered(model, example, "strides"), MatmulReluOp) == 1
+    compiled = dlcb.compile(model, (example,))
+    for size in ((2, 600, 6, 6), (1, 600, 5, 3), (0, 600, 4, 4)):
+        is_as_good_as_eager(model, compiled, torch.randn(size).half())
+
+
+def test_a_relu_is_taken_along_by_the_product_of_points() -> None:
+    layers = [nn.Conv2d(3, 8, 3), nn.Conv2d(8, 16, 1), nn.ReLU(), nn.Conv2d(16, 8, 2, 2), nn.ReLU()]
+    model = nn.Sequential(*layers).eval().half()
+    example = torch.randn(2, 3, 9, 9).half()
+    module = lowered(model, example, "strides")
+    assert (count(module, MatmulReluOp), count(module, Convolution)) == (2, 1)
+    compiled = dlcb.compile(model, (example,))
+    for size in ((2, 3, 9, 9), (1, 3, 14, 6), (0, 3, 8, 8), (3, 3, 4, 5)):
+        is_as_good_as_eager(model, compiled, torch.randn(size).half())
+
+
+def test_a_norm_before_a_convolution_is_folded_into_the_product_of_points() -> None:
+    layers = [nn.Conv2d(3, 8, 3), nn.SiLU(), nn.Conv2d(8, 16, 1, bias=False), nn.BatchNorm2d(16), nn.Conv2d(16, 4, 3)]
+    model = nn.Sequential(*layers).eval().half()
+    for value in (layers[3].running_mean, layers[3].running_var):
+        assert isinstance(value, Tensor)
+        value.uniform_(0.5, 2)
+    example = torch.randn(2, 3, 9, 9).half()
+    module = lowered(model, example, "coordinates")
+    assert (count(module, MatmulOp), count(module, Convolution)) == (1, 2)
+    main = next(f for f in module.walk() if isinstance(f, FuncOp) and f.symbol == "main")
+    assert sum(isinstance(op, LaunchOp) for op in main.walk()) == 3, "channels last, silu, and the last bias"
+    compiled = dlcb.compile(model, (example,))
+    for size in ((2, 3, 9, 9), (1, 3, 14, 6), (0, 3, 8, 8), (3, 3, 7, 5)):
         is_as_good_as_eager(model, compiled, torch.randn(size).half())
 
 
