@@ -85,8 +85,8 @@ class NoDriver:
 
     def last_node(self, stream: int) -> None: ...
 
-    def branch(self, stream: int) -> int:
-        return stream
+    def branches(self, stream: int, count: int) -> list[int]:
+        return [stream] * count
 
     def mark(self, stream: int) -> None: ...
 

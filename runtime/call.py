@@ -43,7 +43,9 @@ class Values:
 class BoundCall:
     """A plan with its launches ready and its argument arrays written. Not for two threads at once."""
 
-    def __init__(self, plan: CallPlan, target: Target, stream: int) -> None:
+    def __init__(self, plan: CallPlan, target: Target, stream: int | Sequence[int]) -> None:
+        """On one stream, or on one for each step; the library uses the current one."""
+        streams = [stream] * len(plan.steps) if isinstance(stream, int) else stream
         self.plan = plan
         self.target = target
         self.pack = ArgumentPack(plan)
@@ -52,7 +54,7 @@ class BoundCall:
             kernels.function(step.kernel) if isinstance(step, Launch) else None for step in plan.steps
         )
         self._launchers = [
-            kernels.launcher(self.functions[n], step, self.pack.pointers[n], stream)
+            kernels.launcher(self.functions[n], step, self.pack.pointers[n], streams[n])
             if isinstance(step, Launch)
             else None
             for n, step in enumerate(plan.steps)

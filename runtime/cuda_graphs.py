@@ -35,7 +35,7 @@ class CudaGraphDriver:
         self.device = device
         self._pools = [torch.cuda.MemPool()]
         self._side = torch.cuda.Stream(device)
-        self._beside = torch.cuda.Stream(device)
+        self._beside: list[torch.cuda.Stream] = []
         self._events: list[Any] = []
         """Of the recording."""
 
@@ -65,10 +65,13 @@ class CudaGraphDriver:
     def last_node(self, stream: int) -> Any:
         return cuda.last_captured_node(stream)
 
-    def branch(self, stream: int) -> int:
-        beside = self._beside.cuda_stream
-        self.wait(beside, self.mark(stream))
-        return beside
+    def branches(self, stream: int, count: int) -> list[int]:
+        self._beside += [torch.cuda.Stream(self.device) for _ in range(count - len(self._beside))]
+        streams = [beside.cuda_stream for beside in self._beside[:count]]
+        here = self.mark(stream)
+        for beside in streams:
+            self.wait(beside, here)
+        return streams
 
     def mark(self, stream: int) -> Any:
         self._events.append(cuda.event_on_stream(stream))

@@ -87,8 +87,8 @@ class GraphDriver(Protocol):
         """Copy `count` > 0 bytes."""
         ...
 
-    def branch(self, stream: int) -> int:
-        """A stream that is recorded too, after what this one has so far."""
+    def branches(self, stream: int, count: int) -> list[int]:
+        """So many streams that are recorded too, after what this one has so far."""
         ...
 
     def mark(self, stream: int) -> Any:

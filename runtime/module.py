@@ -18,7 +18,7 @@ from dlcb.runtime.cuda import device_index
 from dlcb.runtime.device import CpuPlace, CudaPlace, Place
 from dlcb.runtime.kernels import Kernels
 from dlcb.runtime.memory import Allocator
-from dlcb.runtime.program import compile_program
+from dlcb.runtime.program import compile_derivation, compile_program
 from dlcb.runtime.rows import Program, check_program
 from dlcb.runtime.session import Limits, Session
 from dlcb.runtime.weights import Mode, Weights
@@ -55,7 +55,7 @@ class CompiledModule:
         allocator = allocator or Allocator()
         self._arguments = CallerArguments(self.program, self.device)
         self._plan_function = compile_program(self.program, allocator.separate_buffers)
-        self._derive_plan = self._derive and compile_program(self._derive, allocator.separate_buffers)
+        self._derive_plan = self._derive and compile_derivation(self._derive)
         loaded = kernels() if callable(kernels) else kernels
         self._place: Place = CudaPlace(self.device, loaded.activate) if self.device.type == "cuda" else CpuPlace()
         self._target = Target(self.device, loaded, allocator)

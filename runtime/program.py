@@ -63,6 +63,12 @@ def compile_program(program: Program, separate_buffers: bool = False) -> PlanFun
     return namespace["plan"]
 
 
+def compile_derivation(program: Program) -> PlanFunction:
+    """That of `@weights`: with buffers apart, steps that do not need one another share no memory, and can run side by
+    side."""
+    return compile_program(program, separate_buffers=True)
+
+
 class _Refusals:
     """What is wrong with a call, or with the program."""
 

@@ -160,11 +160,12 @@ class _Part:
         self,
         tensors: Tensors,
         library: Tensors,
-        last_node: Callable[[], Any],
+        last_node: Callable[[int], Any],
         then: StepNumber | None = None,
         before: StepNumber | None = None,
     ) -> None:
-        """`before` and after each step, `then`, are told its number."""
+        """`last_node` tells the node of a step that was recorded; `before` and after each step, `then`, are told its
+        number."""
         plan, target = self.call.plan, self.call.target
         for root in self.layout.own:
             memory = target.allocator.root(plan.roots[root], target.device)
@@ -175,7 +176,7 @@ class _Part:
 
         def done(step: int) -> None:
             if isinstance(plan.steps[step], Launch):
-                self._nodes[step] = last_node()
+                self._nodes[step] = last_node(step)
             if then is not None:
                 then(step)
 
@@ -219,7 +220,6 @@ class _Recorder:
 
     def record(self, stream: int) -> None:
         recipe, derivation = self.recipe, self.recipe.derivation
-        last_node = partial(self.driver.last_node, stream)
         branch: Branch | None = None
         if derivation is not None:
             if may_branch(derivation):
@@ -231,6 +231,10 @@ class _Recorder:
         library = Tensors(recipe.plan, list(tensors.roots))
         for root in recipe.layout.staged:
             library.roots[root] = self.stage(root, tensors.root(root), stream)
+
+        def last_node(step: int) -> Any:
+            return self.driver.last_node(stream)
+
         self.main.record(tensors, library, last_node, before=None if branch is None else branch.before)
         if branch is not None:
             branch.join()
@@ -245,12 +249,20 @@ class _Recorder:
             self.derive.let_go()
 
     def record_derivation(self, derivation: Derivation, stream: int, branch: Branch | None) -> _Part:
-        stream = stream if branch is None else branch.stream
-        call = BoundCall(derivation.plan, self.target, stream)
+        plan = derivation.plan
+        streams = [stream] * len(plan.steps) if branch is None else branch.streams
+        call = BoundCall(plan, self.target, streams)
         part = _Part(call, self.recipe.derive_layout, derivation.program, branch is not None)
-        outputs = derivation.outputs(derivation.plan)
+        outputs = derivation.outputs(plan)
         tensors = call.tensors(derivation.values, skip=part.layout.own, outputs=outputs)
-        part.record(tensors, tensors, partial(self.driver.last_node, stream), None if branch is None else branch.done)
+
+        def last_node(step: int) -> Any:
+            return self.driver.last_node(streams[step])
+
+        if branch is None:
+            part.record(tensors, tensors, last_node)
+        else:
+            part.record(tensors, tensors, last_node, branch.derived, branch.before_derived)
         derivation.keep(call.results(tensors))
         return part
 

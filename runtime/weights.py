@@ -16,7 +16,7 @@ from dlcb.errors import InternalError, UserError
 from dlcb.runtime.call import BoundCall, StepObserver, Target, Value, Values
 from dlcb.runtime.dtypes import DTYPES
 from dlcb.runtime.plan import CallPlan, Place
-from dlcb.runtime.program import Facts, PlanFunction, compile_program
+from dlcb.runtime.program import Facts, PlanFunction, compile_derivation
 from dlcb.runtime.rows import Argument, Program
 
 Mode = Literal["live", "frozen"]
@@ -150,7 +150,7 @@ class Derivation:
         self.program = program
         self._sources = sources
         self._target = target
-        self._plan = plan or compile_program(program, target.allocator.separate_buffers)
+        self._plan = plan or compile_derivation(program)
         self._call: BoundCall | None = None
         self._derived: dict[int, Tensor] = {}
         self._version = 0

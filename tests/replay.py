@@ -42,14 +42,16 @@ class TorchNode:
 
 
 @dataclass
-class BranchNodes:
-    """What has to be done by now of a branch."""
+class WaitNode:
+    """So many nodes of a branch have to be done by now."""
 
-    nodes: list[Node]
+    branch: int
+    count: int
 
 
-Node = KernelNode | CopyNode | TorchNode | BranchNodes
-BRANCH = 2
+Node = KernelNode | CopyNode | TorchNode | WaitNode
+Graph = list[list[Node]]
+"""The call's own nodes, then those of its branches. Their numbers are those of streams, less one."""
 
 
 class ReplayMachine:
@@ -57,11 +59,11 @@ class ReplayMachine:
 
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
-        self._recording: list[Node] | None = None
-        self._branch: list[Node] = []
-        self.graphs: list[list[Node]] = []
+        self._is_recording = False
+        self._recorded: Graph = []
+        self.graphs: list[Graph] = []
         self.caller_is_recording = self.fail_updates = self.fail_record = False
-        self.launches = self.records = self.replays = self.updates = self.branches = 0
+        self.launches = self.records = self.replays = self.updates = self.branched = 0
 
     # --- kernels
 
@@ -75,7 +77,7 @@ class ReplayMachine:
         run = self._kernels.launcher(function, step, pointers, stream)
 
         def launch() -> None:
-            if self._recording is None:
+            if not self._is_recording:
                 self.launches += 1
                 run()
             else:
@@ -88,46 +90,43 @@ class ReplayMachine:
     def caller_records(self) -> bool:
         return self.caller_is_recording
 
-    def record(self, body: Callable[[int], None]) -> list[Node]:
+    def record(self, body: Callable[[int], None]) -> Graph:
         self.records += 1
-        graph, self._branch = list[Node](), list[Node]()
-        self._recording = graph
+        graph = self._recorded = [[]]
+        self._is_recording = True
         self.graphs.append(graph)
         try:
-            with _Noter(graph):
+            with _Noter(graph[0]):
                 body(1)
             if self.fail_record:
                 raise RuntimeError("no memory")
         finally:
-            self._recording = None
+            self._is_recording = False
         return graph
 
     def _nodes(self, stream: int) -> list[Node]:
-        assert self._recording is not None
-        return self._branch if stream == BRANCH else self._recording
+        assert self._is_recording
+        return self._recorded[stream - 1]
 
     def last_node(self, stream: int) -> Node:
         return self._nodes(stream)[-1]
 
-    def branch(self, stream: int) -> int:
-        self.branches += 1
-        return BRANCH
+    def branches(self, stream: int, count: int) -> list[int]:
+        self.branched += count
+        self._recorded += [[] for _ in range(count)]
+        return list(range(2, 2 + count))
 
-    def mark(self, stream: int) -> int:
-        assert stream == BRANCH
-        return len(self._branch)
+    def mark(self, stream: int) -> WaitNode:
+        return WaitNode(stream - 1, len(self._nodes(stream)))
 
-    def wait(self, stream: int, mark: int) -> None:
-        """The nodes up to the mark that nothing waited for before."""
-        known = sum(len(node.nodes) for node in self._nodes(stream) if isinstance(node, BranchNodes))
-        self._nodes(stream).append(BranchNodes(self._branch[known:mark]))
+    def wait(self, stream: int, mark: WaitNode) -> None:
+        self._nodes(stream).append(mark)
 
     def copy(self, target: int, source: int, count: int, stream: int) -> None:
-        assert self._recording is not None
-        self._recording.append(CopyNode(target, source, count))
+        self._nodes(stream).append(CopyNode(target, source, count))
 
     def kernel_update(
-        self, graph: list[Node], node: KernelNode, function: Any, step: Launch, pointers: int
+        self, graph: Graph, node: KernelNode, function: Any, step: Launch, pointers: int
     ) -> Callable[[], None]:
         def update() -> None:
             self.updates += 1
@@ -135,7 +134,7 @@ class ReplayMachine:
 
         return update
 
-    def copy_update(self, graph: list[Node], node: CopyNode, count: int) -> Callable[[int, int], None]:
+    def copy_update(self, graph: Graph, node: CopyNode, count: int) -> Callable[[int, int], None]:
         def update(target: int, source: int) -> None:
             self.updates += 1
             if self.fail_updates:
@@ -144,15 +143,20 @@ class ReplayMachine:
 
         return update
 
-    def replay(self, graph: list[Node]) -> None:
+    def replay(self, graph: Graph) -> None:
         self.replays += 1
-        self._do(graph)
+        done = [0] * len(graph)
+        self._do(graph, done, 0, len(graph[0]))
+        assert done == list(map(len, graph)), "nothing waits for the end of a branch"
 
-    def _do(self, nodes: list[Node]) -> None:
-        for node in nodes:
+    def _do(self, graph: Graph, done: list[int], branch: int, until: int) -> None:
+        """So many nodes of the branch, of which some may be done."""
+        while done[branch] < until:
+            node = graph[branch][done[branch]]
+            done[branch] += 1
             match node:
-                case BranchNodes():
-                    self._do(node.nodes)
+                case WaitNode():
+                    self._do(graph, done, node.branch, node.count)
                 case KernelNode(function, step, values):
                     self._run(function, step, values)
                 case CopyNode(target, source, count):

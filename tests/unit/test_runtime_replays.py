@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 import dlcb
+from dlcb.runtime.beside import LANES
 from dlcb.runtime.module import CompiledModule
 from dlcb.runtime.session import Session
-from dlcb.tests.replay import BranchNodes, ReplayMachine
+from dlcb.tests.replay import ReplayMachine, WaitNode
 
 
 class _Net(nn.Module):
@@ -96,13 +97,13 @@ def test_live_weights_are_seen_in_replays(replayed: Replayed) -> None:
 
 
 def test_each_weight_is_derived_before_the_call_needs_it(replayed: Replayed) -> None:
-    """More weights than the branch has marks for; what is on it is done as late as may be."""
+    """More weights than there are lanes; what is on them is done as late as may be."""
 
     class Deep(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.layers = nn.ModuleList(
-                nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)) for _ in range(9)
+                nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)) for _ in range(19)
             )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -120,9 +121,10 @@ def test_each_weight_is_derived_before_the_call_needs_it(replayed: Replayed) -> 
                 parameter.add_(0.1 * torch.randn_like(parameter))
             torch.testing.assert_close(model(x), net(x), rtol=1e-4, atol=1e-4)
     (machine,) = machines
-    assert (machine.replays, machine.branches) == (3, 1)
+    assert (machine.replays, machine.branched) == (3, LANES)
     (graph,) = machine.graphs
-    assert sum(isinstance(node, BranchNodes) for node in graph) > 1
+    assert sum(isinstance(node, WaitNode) for node in graph[0]) > LANES, "the call waits in the midst of it"
+    assert all(map(len, graph))
 
 
 def test_a_parameter_with_other_memory_is_seen_in_replays(replayed: Replayed) -> None:
