@@ -110,7 +110,7 @@ class BoundCall:
         """All steps in order. Kernels take the addresses that were pointed to, library calls their tensors from
         `library`; `before` and after each, `done`, are told its number."""
         with library_mode(self.target.device) if self._calls_library else nullcontext():
-            for number, launch in enumerate(self._launchers):
+            for number, (launch, step) in enumerate(zip(self._launchers, self.plan.steps, strict=True)):
                 if before is not None:
                     before(number)
                 if launch is None:
@@ -119,7 +119,7 @@ class BoundCall:
                     launch()
                 if done is not None:
                     done(number)
-                for root in self.plan.steps[number].ends:
+                for root in step.ends:
                     tensors.roots[root] = library.roots[root] = None
 
     def results(self, tensors: Tensors) -> list[Value]:

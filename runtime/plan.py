@@ -43,15 +43,15 @@ class Place(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """One kernel launch. `tensors` are (root, bytes from its start); `integers` are passed after their addresses.
+    """One kernel launch. `tensors` are (root, bytes from its start), whose addresses are passed before the `integers`.
     `failures` are (class of error, text) of the kernel's checks, by number. `ends`: the roots that nothing needs after
     it."""
 
     kernel: str
     threads: int
     blocks: int
-    tensors: tuple[tuple[int, int], ...]
     integers: tuple[int, ...]
+    tensors: tuple[tuple[int, int], ...]
     failures: tuple[tuple[str, str], ...] = ()
     ends: tuple[int, ...] = ()
 

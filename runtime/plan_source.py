@@ -66,6 +66,8 @@ class PlanSource:
         """Of what is passed beside the text."""
         self._tests: set[str] = set()
         """Those that were written."""
+        self._choices: dict[str, int] = {}
+        """Which launch chose among the same variants first, by the text of the choice."""
         self.given: dict[str, Any] = {
             "Root": Root,
             "Place": Place,
@@ -181,7 +183,15 @@ class PlanSource:
     ) -> None:
         operands = _tuple([f"({self._tensors[t].root}, {self._tensors[t].start})" for t in tensors])
         told = self._given(tuple((kind, text) for kind, text in failures)) if failures else "()"
-        is_known = True
+        chosen, is_sure = self._choice(number, variants)
+        launch = f"add(make(Launch, (*{chosen}, {operands}, {told}, {self._ends(number)})))"
+        self._add(launch if is_sure else f"if {chosen}: {launch}")
+
+    def _choice(self, number: int, variants: Sequence[list[Any]]) -> tuple[str, bool]:
+        """The name of the kernel, threads, blocks and integers of the variant that a launch takes; and whether it is
+        known to have blocks: None stands for a launch of none. Launches that choose alike choose once."""
+        lines: list[str] = []
+        is_sure = True
         for choice, (kernel, threads, condition, blocks, integers) in enumerate(variants):
             values = self._all(slot for slot, _ in integers)
             narrow = self._all(slot for slot, type in integers if type == "i32")
@@ -189,25 +199,22 @@ class PlanSource:
             if not _all_in(narrow, -(1 << 31), 1 << 31):
                 holds.append(f"{-(1 << 31)} <= min(n := {_tuple(narrow)}) and max(n) < {1 << 31}")
                 known = "n" if narrow == values else known
-            self._add(
+            lines += [
                 f"{'elif' if choice else 'if'} {' and '.join(holds)}:",
-                f"{_INDENT}k, t, b, n = {self._given(kernel)}, {threads}, {self._integers[blocks]}, {known}",
-            )
-            is_known &= _all_in([self._integers[blocks]], 1, MAX_BLOCKS + 1) and _all_in(values, -(1 << 63), 1 << 63)
+                f"{_INDENT}NAME = {self._given(kernel)}, {threads}, {self._integers[blocks]}, {known}",
+            ]
+            is_sure &= _all_in([self._integers[blocks]], 1, MAX_BLOCKS + 1) and _all_in(values, -(1 << 63), 1 << 63)
             if holds == ["True"]:
                 break
         else:
-            self._add(f"else: no_variant({number})")
-        launch = f"add(make(Launch, (k, t, b, {operands}, n, {told}, {self._ends(number)})))"
-        if is_known:
-            self._add(launch)
-            return
-        self._add(
-            "if b:",
-            f"{_INDENT}if not 0 < b <= {MAX_BLOCKS} or n and not ({-(1 << 63)} <= min(n) and max(n) < {1 << 63}): "
-            "bad_launch(k, t, b, n)",
-            f"{_INDENT}{launch}",
-        )
+            lines.append("else: no_variant({number})")
+        text = "\n".join(lines)
+        name = f"c{self._choices.setdefault(text, number)}"
+        if name == f"c{number}":
+            self._add(*[line.replace("NAME", name).replace("{number}", str(number)) for line in lines])
+            if not is_sure:
+                self._add(f"{name} = launchable(*{name})")
+        return name, is_sure
 
     def on_library(
         self,

@@ -28,6 +28,8 @@ class Facts:
 
 
 PlanFunction = Callable[[Facts], CallPlan]
+_Chosen = tuple[str, int, int, tuple[int, ...]]
+"""Kernel, threads, blocks and integers of a launch."""
 
 
 def compile_program(program: Program, separate_buffers: bool = False) -> PlanFunction:
@@ -54,7 +56,7 @@ def compile_program(program: Program, separate_buffers: bool = False) -> PlanFun
         "isqrt": math.isqrt,
         "check_failed": refusals.check_failed,
         "no_variant": refusals.no_variant,
-        "bad_launch": refusals.bad_launch,
+        "launchable": refusals.launchable,
         "bad_arena": refusals.bad_arena,
         "bad_output": refusals.bad_output,
         "outside": refusals.outside,
@@ -86,14 +88,18 @@ class _Refusals:
         kernels = ", ".join(variant[0] for variant in self._rows[row][2])
         raise self._wrong(f"none of the kernels {kernels} fits this call")
 
-    def bad_launch(self, kernel: str, threads: int, blocks: int, values: tuple[int, ...]) -> NoReturn:
-        """Of blocks or numbers that no launch can have."""
+    def launchable(self, kernel: str, threads: int, blocks: int, values: tuple[int, ...]) -> _Chosen | None:
+        """The same, but None for no blocks; an error for blocks or numbers that no launch can have."""
+        if not blocks:
+            return None
         if blocks < 0:
             raise self._wrong(f"{kernel}: {blocks} blocks")
         if blocks > MAX_BLOCKS:
             raise self._too_large(f"{kernel} would take {blocks} blocks of {threads} threads, {MAX_BLOCKS} at most")
-        value = next(value for value in values if not -(1 << 63) <= value < 1 << 63)
-        raise self._too_large(f"{kernel} would take the number {value}, which does not fit 64 bits")
+        if values and not (-(1 << 63) <= min(values) and max(values) < 1 << 63):
+            value = next(value for value in values if not -(1 << 63) <= value < 1 << 63)
+            raise self._too_large(f"{kernel} would take the number {value}, which does not fit 64 bits")
+        return kernel, threads, blocks, values
 
     def bad_arena(self, count: int) -> NoReturn:
         if count < 0:

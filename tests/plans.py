@@ -110,7 +110,7 @@ class PlanOfEvents:
                 raise self._too_large(f"{kernel} would take the number {value}, which does not fit {bits} bits")
         places = [self._places[t] for t in tensors]
         operands = tuple((place.root, place.offset * place.dtype.itemsize) for place in places)
-        self._steps.append(Launch(kernel, threads, blocks, operands, tuple(v for v, _ in integers), failures))
+        self._steps.append(Launch(kernel, threads, blocks, tuple(v for v, _ in integers), operands, failures))
 
     def _on_library(self, slot: int | None, function: str, tensors: tuple[int, ...], out: int | None) -> None:
         row = next(row for row in self._rows_of(function) if (row[1], tuple(row[3]), row[4]) == (slot, tensors, out))
