@@ -175,10 +175,11 @@ class _Layouts:
             return
         asked = self.asked.get(result)
         if op.FAMILY == "view":
-            layout = self.view_layout(op)
-            if layout is not None and (asked is None or self.lies(result, layout, asked)):
-                self.give(result, layout)
-                return
+            if result in self.needed and (asked is None or self.lies(result, asked)):
+                layout = self.view_layout(op)
+                if layout is not None:
+                    self.give(result, layout)
+                    return
             if result not in self.needed:
                 return
         if type_of(result).layout is not None:
@@ -196,12 +197,26 @@ class _Layouts:
             self.return_copy(op, asked)
         self.give(result, natural)
 
-    def lies(self, value: SSAValue, layout: Layout, asked: Layout) -> bool:
-        """Are a view's strides those of the layout asked for?"""
-        sizes = self.sizes.of(value)
-        have, start = layout_strides(layout, sizes, self.sizes.dim)
-        want, _ = layout_strides(asked, sizes, self.sizes.dim)
+    def lies(self, value: SSAValue, asked: Layout) -> bool:
+        """Does a value lie as the layout says, or is it read so where it is a view?"""
+        found = self.strides(value)
+        if found is None:
+            return False
+        have, start = found
+        want, _ = layout_strides(asked, self.sizes.of(value), self.sizes.dim)
         return start.value == 0 and all(a is b for a, b in zip(have, want, strict=True))
+
+    def strides(self, value: SSAValue) -> tuple[tuple[Expr, ...], Expr] | None:
+        """Strides and offset of a value, of a view without a layout too; None where it has none."""
+        layout = type_of(value).layout
+        if layout is not None:
+            return layout_strides(layout, self.sizes.of(value), self.sizes.dim)
+        view = value.owner
+        if not isinstance(view, GraphOp) or view.FAMILY != "view":
+            return None
+        base = self.strides(view.operands[0])
+        got = None if base is None else view.view(base[0], self.sizes)
+        return None if base is None or got is None else (got.strides, add(base[1], got.offset))
 
     def give(self, value: SSAValue, layout: Layout | None) -> None:
         t = type_of(value)
@@ -214,27 +229,21 @@ class _Layouts:
         return strided(tuple(symbols))
 
     def view_layout(self, op: GraphOp) -> Layout | None:
-        """The strides of a view that is needed as one; None where it must be computed, or need not be in memory."""
-        source = op.operands[0]
-        base = type_of(source).layout
-        if op.results[0] not in self.needed or base is None:
-            return None
-        strides, offset = layout_strides(base, self.sizes.of(source), self.sizes.dim)
-        got = op.view(strides, self.sizes)
-        if got is None:
+        """The strides of a view; None where it must be computed."""
+        found = self.strides(op.results[0])
+        if found is None:
             return None
         system = self.system
-        dims = tuple(system.define_fresh(s, "s") for s in got.strides)
-        start = system.define_fresh(add(offset, got.offset), "s")
+        dims = tuple(system.define_fresh(s, "s") for s in found[0])
+        start = system.define_fresh(found[1], "s")
         self.sizes = DefinedSizes.from_system(system)
         return strided(dims, start)
 
     def prepare_convolution(self, op: GraphOp, of_weight: Layout) -> None:
         """Its 4-d operands must lie channels-last, a weight as said: it is laid so in `@weights`."""
         for i, operand in enumerate(op.operands):
-            layout = type_of(operand).layout
             wanted = of_weight if i == 1 else CHANNELS_LAST
-            if type_of(operand).rank != 4 or (layout is not None and self.lies(operand, layout, wanted)):
+            if type_of(operand).rank != 4 or self.lies(operand, wanted):
                 continue
             lay = lay_weight if is_weight(operand) else self.insert_copy
             op.operands[i] = lay(operand, op, wanted)

@@ -123,20 +123,38 @@ dlcb.graph.func @dense_or_view(%x: tensor<[n, m], f32> input "x") {
 
 // A weight, and one that a batch norm was folded into, is laid channels-last once, in @weights: no copy in a call.
 // CHECK: dlcb.graph.func @weights
-// CHECK-DAG: dlcb.graph.mul {{.*}} -> tensor<[4, 8, 1, 1], f16, dense<[0, 2, 3, 1]>>
-// CHECK-DAG: dlcb.graph.copy %{{.*}} -> tensor<[4, 4, 1, 1], f16, dense<[0, 2, 3, 1]>>
+// CHECK-DAG: dlcb.graph.mul {{.*}} -> tensor<[4, 8, 3, 3], f16, dense<[0, 2, 3, 1]>>
+// CHECK-DAG: dlcb.graph.copy %{{.*}} -> tensor<[4, 4, 3, 3], f16, dense<[0, 2, 3, 1]>>
 // CHECK: dlcb.graph.func @main
 // CHECK: dlcb.graph.copy %x
 // CHECK-NOT: dlcb.graph.copy
 // CHECK: dlcb.graph.convolution
 // CHECK-NOT: dlcb.graph.copy
 // CHECK: dlcb.graph.convolution
-dlcb.graph.func @main(%x: tensor<[n, 8, h, w], f16> input "x", %k: tensor<[4, 8, 1, 1], f16> weight "k", %m: tensor<[4], f16> weight "m",
-                      %v: tensor<[4], f16> weight "v", %g: tensor<[4], f16> weight "g", %b: tensor<[4], f16> weight "b", %j: tensor<[4, 4, 1, 1], f16> weight "j") {
-  %y = dlcb.graph.convolution %x, %k {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 8, h, w], f16>, tensor<[4, 8, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
+dlcb.graph.func @main(%x: tensor<[n, 8, h, w], f16> input "x", %k: tensor<[4, 8, 3, 3], f16> weight "k", %m: tensor<[4], f16> weight "m",
+                      %v: tensor<[4], f16> weight "v", %g: tensor<[4], f16> weight "g", %b: tensor<[4], f16> weight "b", %j: tensor<[4, 4, 3, 3], f16> weight "j") {
+  %y = dlcb.graph.convolution %x, %k {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<1>, #builtin.int<1>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 8, h, w], f16>, tensor<[4, 8, 3, 3], f16>) -> tensor<[n, 4, h, w], f16>
   %z = dlcb.graph.batch_norm %y, %m, %v, %g, %b {eps = 1.0e-05 : f64} : (tensor<[n, 4, h, w], f16>, tensor<[4], f16>, tensor<[4], f16>, tensor<[4], f16>, tensor<[4], f16>) -> tensor<[n, 4, h, w], f16>
   %q = dlcb.graph.relu %z : (tensor<[n, 4, h, w], f16>) -> tensor<[n, 4, h, w], f16>
-  %r = dlcb.graph.convolution %q, %j {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<0>, #builtin.int<0>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 4, h, w], f16>, tensor<[4, 4, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
+  %r = dlcb.graph.convolution %q, %j {stride = [#builtin.int<1>, #builtin.int<1>], padding = [#builtin.int<1>, #builtin.int<1>], dilation = [#builtin.int<1>, #builtin.int<1>], groups = #builtin.int<1>} : (tensor<[n, 4, h, w], f16>, tensor<[4, 4, 3, 3], f16>) -> tensor<[n, 4, h, w], f16>
+  dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4, h, w], f16>
+}
+
+// -----
+
+// A product of points takes the bias of a norm and a relu along, and what it makes is read where it lies.
+// CHECK: dlcb.graph.func @main
+// CHECK: %[[ROWS:.*]] = dlcb.graph.reshape {{.*}} -> tensor<[d0, 8], f16, dense<[0, 1]>>
+// CHECK: dlcb.graph.matmul_relu %[[ROWS]], {{.*}} -> tensor<[d0, 4], f16, dense<[0, 1]>>
+// CHECK-NOT: dlcb.graph.copy
+// CHECK: %q = dlcb.graph.permute {{.*}} -> tensor<[n, 4, h, w], f16>
+// CHECK-NEXT: dlcb.graph.depthwise %q,
+dlcb.graph.func @main(%x: tensor<[n, 8, h, w], f16> input "x", %k: tensor<[4, 8, 1, 1], f16> weight "k", %m: tensor<[4], f16> weight "m",
+                      %v: tensor<[4], f16> weight "v", %g: tensor<[4], f16> weight "g", %b: tensor<[4], f16> weight "b", %j: tensor<[4, 1, 3, 3], f16> weight "j") {
+  %y = dlcb.graph.convolution %x, %k {stride = [1, 1], padding = [0, 0], dilation = [1, 1], groups = 1} : (tensor<[n, 8, h, w], f16>, tensor<[4, 8, 1, 1], f16>) -> tensor<[n, 4, h, w], f16>
+  %z = dlcb.graph.batch_norm %y, %m, %v, %g, %b {eps = 1.0e-05 : f64} : (tensor<[n, 4, h, w], f16>, tensor<[4], f16>, tensor<[4], f16>, tensor<[4], f16>, tensor<[4], f16>) -> tensor<[n, 4, h, w], f16>
+  %q = dlcb.graph.relu %z : (tensor<[n, 4, h, w], f16>) -> tensor<[n, 4, h, w], f16>
+  %r = dlcb.graph.convolution %q, %j {stride = [1, 1], padding = [1, 1], dilation = [1, 1], groups = 4} : (tensor<[n, 4, h, w], f16>, tensor<[4, 1, 3, 3], f16>) -> tensor<[n, 4, h, w], f16>
   dlcb.graph.return %r : !dlcb.graph.tensor<[n, 4, h, w], f16>
 }
 
