@@ -16,7 +16,7 @@ from dlcb.runtime.rows import Program
 from dlcb.runtime.weights import Derivation
 
 LANES = 8
-STRIDE = 2
+STRIDE = 16
 """So many steps of a lane have one mark for the call to wait for."""
 
 

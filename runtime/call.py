@@ -43,11 +43,13 @@ class Values:
 class BoundCall:
     """A plan with its launches ready and its argument arrays written. Not for two threads at once."""
 
-    def __init__(self, plan: CallPlan, target: Target, stream: int | Sequence[int]) -> None:
-        """On one stream, or on one for each step; the library uses the current one."""
+    def __init__(self, plan: CallPlan, target: Target, stream: int | Sequence[int], quick: bool = False) -> None:
+        """On one stream, or on one for each step; the library uses the current one, and its `quick` routines if so
+        asked."""
         streams = [stream] * len(plan.steps) if isinstance(stream, int) else stream
         self.plan = plan
         self.target = target
+        self.quick = quick
         self.pack = ArgumentPack(plan)
         kernels = target.kernels
         self.functions: tuple[Any, ...] = tuple(
@@ -138,7 +140,9 @@ class BoundCall:
         step = self.plan.steps[number]
         assert isinstance(step, LibraryCall)
         out = None if step.out is None else library.tensor(step.out)
-        result = step.function.run([library.tensor(t) for t in step.tensors], step.options, out)
+        function = step.function
+        run = function.quick if self.quick and function.quick is not None else function.run
+        result = run([library.tensor(t) for t in step.tensors], step.options, out)
         if step.result is None:
             return
         if result.dtype != step.dtype:

@@ -16,6 +16,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from dlcb.runtime.attention import attention, quick_attention
+
 Operands = Sequence[Tensor]
 Options = Mapping[str, Any]
 OptionKind = Literal["integer", "number", "truth", "integers"]
@@ -23,8 +25,9 @@ OptionKind = Literal["integer", "number", "truth", "integers"]
 
 @dataclass(frozen=True, slots=True)
 class LibraryFunction:
-    """`run(operands, options, out)` returns the result (`out` itself when it is given). Only what is `capturable` may
-    be recorded in a CUDA graph: it neither waits for the device nor reads sizes from it."""
+    """`run(operands, options, out)` returns the result (`out` itself when it is given). `quick` does the same, slower
+    where sizes came before and much faster where they are new. Only what is `capturable` may be recorded in a CUDA
+    graph: it neither waits for the device nor reads sizes from it."""
 
     run: Callable[[Operands, Options, Tensor | None], Tensor]
     operands: tuple[int, int]
@@ -32,6 +35,7 @@ class LibraryFunction:
     writes_out: bool
     allocates: bool
     capturable: bool = True
+    quick: Callable[[Operands, Options, Tensor | None], Tensor] | None = None
 
 
 def _matmul(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
@@ -98,18 +102,17 @@ def _convolution_relu(operands: Operands, options: Options, out: Tensor | None) 
 
 
 def _attention(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
-    """softmax(q @ k.T * scale + mask) @ v over the last two dimensions; a head of k and v may serve several of q."""
+    return _attended(attention, operands, options)
+
+
+def _quick_attention(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
+    return _attended(quick_attention, operands, options)
+
+
+def _attended(routine: Callable[..., Tensor], operands: Operands, options: Options) -> Tensor:
     q, k, v = operands[:3]
-    grouped = q.dim() > 2 and q.size(-3) != k.size(-3)
-    result = torch.nn.functional.scaled_dot_product_attention(
-        q,
-        k,
-        v,
-        attn_mask=operands[3] if len(operands) == 4 else None,
-        is_causal=options.get("causal", False),
-        scale=options.get("scale"),
-        enable_gqa=grouped,
-    )
+    mask = operands[3] if len(operands) == 4 else None
+    result = routine(q, k, v, mask, options.get("causal", False), options.get("scale"))
     return in_order(result, options.get("order"))
 
 
@@ -153,6 +156,7 @@ LIBRARY: dict[str, LibraryFunction] = {
         {"scale": "number", "causal": "truth", "order": "integers"},
         writes_out=False,
         allocates=True,
+        quick=_quick_attention,
     ),
     "copy": LibraryFunction(_copy, (1, 1), {"order": "integers"}, writes_out=True, allocates=True),
 }

@@ -78,6 +78,10 @@ class CallPlan:
     results: tuple[Place | int, ...]
 
     @property
+    def has_quick_routines(self) -> bool:
+        return any(isinstance(s, LibraryCall) and s.function.quick is not None for s in self.steps)
+
+    @property
     def is_capturable(self) -> bool:
         return all(isinstance(s, Launch) or s.function.capturable for s in self.steps)
 

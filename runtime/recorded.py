@@ -119,10 +119,17 @@ class RecordedCall:
 
 
 def record_call(
-    recipe: Recipe, target: Target, driver: GraphDriver, values: Values, addresses: Addresses, weights: Weights
+    recipe: Recipe,
+    target: Target,
+    driver: GraphDriver,
+    values: Values,
+    addresses: Addresses,
+    weights: Weights,
+    quick: bool = False,
 ) -> RecordedCall:
-    """The graph of a call with these values; the call itself is not run."""
-    recorder = _Recorder(recipe, target, driver, values)
+    """The graph of a call with these values, by `quick` routines of the library if so asked; the call itself is not
+    run."""
+    recorder = _Recorder(recipe, target, driver, values, quick)
     recorder.graph = driver.record(recorder.record)
     return RecordedCall(recipe, driver, recorder.replay(addresses, weights), addresses, weights)
 
@@ -206,8 +213,9 @@ class _Part:
 
 
 class _Recorder:
-    def __init__(self, recipe: Recipe, target: Target, driver: GraphDriver, values: Values) -> None:
+    def __init__(self, recipe: Recipe, target: Target, driver: GraphDriver, values: Values, quick: bool) -> None:
         self.recipe = recipe
+        self.quick = quick
         self.target = target
         self.driver = driver
         self.values = values
@@ -225,7 +233,7 @@ class _Recorder:
             if may_branch(derivation):
                 branch = Branch(self.driver, derivation, recipe.plan, recipe.program, stream)
             self.derive = self.record_derivation(derivation, stream, branch)
-        call = BoundCall(recipe.plan, self.target, stream)
+        call = BoundCall(recipe.plan, self.target, stream, self.quick)
         self.main = _Part(call, recipe.layout, recipe.program)
         tensors = call.tensors(self.values, skip=recipe.layout.own)
         library = Tensors(recipe.plan, list(tensors.roots))

@@ -7,6 +7,9 @@ updated arguments share memory with others, and where the weights are.
 When to record: a plan's second call does. From then on each recording has to earn the next one: it makes the plan wait
 four times as long (in plain launches), each replay halves the wait. So keys that come in turn, more of them than graphs
 are kept, or caches that are new in every call, do not record over and over.
+
+Routines of the library that take long for sizes that are new have `quick` forms. Calls begin with these; a plan that
+came often enough runs once by the others, and is recorded with them.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from dlcb.runtime.weights import Weights
 
 MIN_STEPS = 2
 PATIENCE_FACTOR = 4
+QUICK_CALLS = 16
+"""So many calls of a plan use quick routines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class _Entry:
         self.graphs: dict[Fixed, RecordedCall] = {}
         self.runs = 0
         self.patience = 1
+        self.quick_calls = QUICK_CALLS
+        """So many are left, if the call is quick."""
 
 
 class Session:
@@ -96,6 +103,8 @@ class Session:
     ) -> list[Value]:
         """One call; key and addresses as the arguments' reader gives them. One with an observer uses no graph."""
         entry = self.checked(key, addresses, arguments)
+        if entry.call.quick:
+            self._count_quick(entry)
         may_replay = entry.may_record and entry.runs and observer is None
         results = self._replayed(entry, addresses, arguments) if may_replay else None
         if results is None:
@@ -161,19 +170,20 @@ class Session:
     def _plan(self, arguments: Sequence[Value]) -> _Entry:
         facts = self._arguments.facts(arguments, self._weights.alignments, self._weight_numbers)
         plan = self._plan_function(facts)
-        entry = _Entry(BoundCall(plan, self._target, self._stream), self._arguments.lengths(arguments))
-        entry.may_record = self._graphs_on and plan.is_capturable
+        may_record = self._graphs_on and plan.is_capturable
+        call = BoundCall(plan, self._target, self._stream, quick=may_record and plan.has_quick_routines)
+        entry = _Entry(call, self._arguments.lengths(arguments))
+        entry.may_record = may_record
         return entry
 
     def _replayed(self, entry: _Entry, addresses: Addresses, arguments: Sequence[Value]) -> list[Value] | None:
         """The results by way of a graph, or None where the call has to be launched plainly."""
-        if self._driver is None:
-            self._driver = self._make_driver(self._target.device)
-        if self._driver.caller_records():
+        driver = self._graph_driver()
+        if driver.caller_records():
             return None
         recorded = entry.recorded
         if recorded is None or not recorded.fits(addresses, self._weights):
-            recorded = entry.recorded = self._graph_for(entry, self._driver, addresses, arguments)
+            recorded = entry.recorded = self._graph_for(entry, driver, addresses, arguments)
             if recorded is None:
                 return None
         elif entry.patience > 1:
@@ -201,7 +211,7 @@ class Session:
             return recorded
         values = self._values(arguments, self._weights.tensors)
         try:
-            recorded = record_call(recipe, self._target, driver, values, addresses, self._weights)
+            recorded = record_call(recipe, self._target, driver, values, addresses, self._weights, entry.call.quick)
         except (RuntimeError, InternalError) as error:
             self._give_up(entry, error)
             return None
@@ -214,14 +224,31 @@ class Session:
     def _give_up(self, entry: _Entry, error: Exception) -> None:
         """Launch plainly from now on."""
         entry.may_record = False
-        entry.recorded = None
-        for recorded in entry.graphs.values():
-            self._graphs.drop(recorded)
-        entry.graphs.clear()
+        self._drop_graphs(entry)
         warnings.warn(
             f"{self._program.name}: a CUDA graph failed, calls with these sizes are launched plainly: {error}",
             stacklevel=2,
         )
+
+    def _graph_driver(self) -> GraphDriver:
+        if self._driver is None:
+            self._driver = self._make_driver(self._target.device)
+        return self._driver
+
+    def _count_quick(self, entry: _Entry) -> None:
+        """After the last quick call, one is launched plainly by the other routines, and the next one recorded. Not
+        while the caller records: what routines do at their first call may not be part of a graph."""
+        entry.quick_calls -= 1
+        if entry.quick_calls < 0 and not self._graph_driver().caller_records():
+            entry.call.quick = False
+            entry.patience, entry.runs = 1, 0
+            self._drop_graphs(entry)
+
+    def _drop_graphs(self, entry: _Entry) -> None:
+        entry.recorded = None
+        for recorded in entry.graphs.values():
+            self._graphs.drop(recorded)
+        entry.graphs.clear()
 
 
 def _drop_graph(recorded: RecordedCall, entry: _Entry) -> None:

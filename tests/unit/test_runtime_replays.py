@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 import dlcb
+from dlcb.runtime import attention, beside, library
 from dlcb.runtime.beside import LANES
 from dlcb.runtime.module import CompiledModule
-from dlcb.runtime.session import Session
+from dlcb.runtime.session import QUICK_CALLS, Session
 from dlcb.tests.replay import ReplayMachine, WaitNode
 
 
@@ -96,8 +97,12 @@ def test_live_weights_are_seen_in_replays(replayed: Replayed) -> None:
     assert machines[0].replays == 4
 
 
-def test_each_weight_is_derived_before_the_call_needs_it(replayed: Replayed) -> None:
+@pytest.mark.parametrize("stride", [1, 2, 100])
+def test_each_weight_is_derived_before_the_call_needs_it(
+    replayed: Replayed, monkeypatch: pytest.MonkeyPatch, stride: int
+) -> None:
     """More weights than there are lanes; what is on them is done as late as may be."""
+    monkeypatch.setattr(beside, "STRIDE", stride)
 
     class Deep(nn.Module):
         def __init__(self) -> None:
@@ -123,8 +128,33 @@ def test_each_weight_is_derived_before_the_call_needs_it(replayed: Replayed) -> 
     (machine,) = machines
     assert (machine.replays, machine.branched) == (3, LANES)
     (graph,) = machine.graphs
-    assert sum(isinstance(node, WaitNode) for node in graph[0]) > LANES, "the call waits in the midst of it"
+    waits = sum(isinstance(node, WaitNode) for node in graph[0])
+    assert waits == LANES if stride == 100 else waits > LANES, "the call waits in the midst of it"
     assert all(map(len, graph))
+
+
+def test_attention_begins_with_a_routine_that_needs_no_plan(
+    replayed: Replayed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later it is recorded again, with the other one."""
+    quick: list[tuple[int, ...]] = []
+
+    def noted(q: Tensor, *others: Any) -> Tensor:
+        quick.append(tuple(q.shape))
+        return attention.quick_attention(q, *others)
+
+    monkeypatch.setattr(library, "quick_attention", noted)
+
+    def attend(x: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(torch.sin(x), x, x) + 1
+
+    model = dlcb.compile(attend, (torch.randn(2, 3, 9, 8),), target="cpu")
+    machines = replayed(model)
+    for number in range(QUICK_CALLS + 8):
+        x = torch.randn(2, 3, 70, 8)
+        torch.testing.assert_close(model(x), attend(x))
+        assert machines[0].records == (0 if number == 0 else 1 if number <= QUICK_CALLS else 2), number
+    assert quick == [(2, 3, 70, 8)] * 2, "one call, one recording"
 
 
 def test_a_parameter_with_other_memory_is_seen_in_replays(replayed: Replayed) -> None:
