@@ -11,7 +11,16 @@ from dlcb.errors import InternalError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.tracing.names import FIRST_ARGUMENT, KEYWORDS, SIZELESS
 from dlcb.frontend.tracing.records import ELEMENT, Operands, Value, element_symbol, result_dim_symbol
-from dlcb.frontend.tracing.result_sizes import RULES, Found, Sizes, Unknown, in_trace, sizes_of_result
+from dlcb.frontend.tracing.result_sizes import (
+    FIXED,
+    Fixed,
+    Found,
+    Sizes,
+    Unknown,
+    in_trace,
+    is_literal,
+    sizes_of_result,
+)
 from dlcb.frontend.tracing.tracked import symbol
 from dlcb.frontend.tracing.tracker import Tracker
 
@@ -27,10 +36,14 @@ class KnownSizes:
         self._tracker = tracker
         self._sizes_of = sizes_of
 
-    def add(self, value: Value, found: Found) -> Sizes:
+    def add(self, value: Value, found: Found | Fixed) -> Sizes:
         """The sizes of a value, with unknown ones where they were not found."""
         axes = range(len(value.shape))
-        dims = [Unknown(value, a) if d is None else d for a, d in zip(axes, found or [None] * len(axes), strict=True)]
+        given = [found] * len(axes) if found is None or found is FIXED else found
+        dims = [
+            Unknown(value, axis) if dim is None else value.shape[axis] if dim is FIXED else dim
+            for axis, dim in zip(axes, given, strict=True)
+        ]
         if tuple(map(in_trace, dims)) != value.shape:
             raise InternalError(f"sizes {list(map(in_trace, dims))} were expected of {value}, which has {value.shape}")
         sizes = self.of[value] = Sizes(dims)
@@ -53,15 +66,17 @@ class KnownSizes:
         self.symbols[name] = value, ELEMENT
         return symbol(self._tracker, name, traced, is_size=False)
 
-    def found(self, op: str, args: Operands, kwargs: Mapping[str, Any]) -> Found:
-        """The sizes of the one result of a call, as far as they follow from its operands."""
-        if op not in RULES:
-            return None
+    def found(self, op: str, args: Operands, kwargs: Mapping[str, Any]) -> Found | Fixed:
+        """The sizes of the one result of a call, as far as they follow from its operands. `FIXED` is true of several
+        results too."""
         first = None if args else next((key for key in FIRST_ARGUMENT if key in kwargs), None)
         given = args if first is None else (kwargs[first],)
         words = {KEYWORDS.get(key, key): value for key, value in kwargs.items() if key != first}
         words = {key: self._operand(value) for key, value in words.items() if key not in SIZELESS}
-        return sizes_of_result(op, map(self._operand, given), words)
+        operands = [*map(self._operand, given)]
+        found = sizes_of_result(op, operands, words)
+        is_open = found is None or any(dim is None for dim in found)
+        return FIXED if is_open and is_literal((*operands, *words.values())) else found
 
     def _operand(self, operand: Any) -> Any:
         """An operand with the sizes of tensors in place of them."""

@@ -11,8 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import zip_longest
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+import torch
 
 from dlcb.frontend.tracing.records import Value
 from dlcb.frontend.tracing.tracked import TrackedInt, traced
@@ -27,9 +30,17 @@ class Unknown:
     known: int | None = None
 
 
+class Fixed(Enum):
+    FIXED = auto()
+
+
+FIXED: Final = Fixed.FIXED
+"""In place of a size: the number of the trace, whatever the sizes of the inputs are, for it follows from numbers
+alone."""
+
 Dim: TypeAlias = "int | Unknown"
 """A number, a tracked int, or a size that is not known."""
-Found: TypeAlias = "Sequence[Dim | None] | None"
+Found: TypeAlias = "Sequence[Dim | Fixed | None] | None"
 Rule: TypeAlias = Callable[..., Found]
 
 
@@ -51,6 +62,20 @@ def sizes_of_result(op: str, args: Iterable[Any], kwargs: Mapping[str, Any]) -> 
         return rule(*args, **kwargs)
     except (TypeError, IndexError, ValueError):  # a form of the call that the rule does not have
         return None
+
+
+_SIZELESS_TYPES: Final = frozenset(
+    {int, float, bool, str, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout, torch.memory_format}
+)
+
+
+def is_literal(operand: Any) -> bool:
+    """Has it no number that the sizes of the inputs decide?"""
+    if isinstance(operand, (tuple, list)):
+        return all(map(is_literal, cast("Sequence[Any]", operand)))
+    if type(operand) is slice:
+        return is_literal((operand.start, operand.stop, operand.step))
+    return type(operand) in _SIZELESS_TYPES
 
 
 def in_trace(dim: Dim) -> int:
@@ -112,9 +137,9 @@ def _addmm(bias: Any, x: Sizes, y: Sizes, *, beta: Any = 1, alpha: Any = 1) -> F
     return (*x[:-1], y[-1])
 
 
-def _convolution(x: Sizes, weight: Sizes, *_: Any, **__: Any) -> Found:
+def _convolution(x: Sizes, weight: Sizes, *given: Any, **words: Any) -> Found:
     window = len(weight) - 2
-    return (*x[: len(x) - window - 1], weight[0], *[None] * window)
+    return (*x[: len(x) - window - 1], weight[0], *_windows(x[len(x) - window :], *given, *words.values()))
 
 
 def _attention(query: Sizes, key: Sizes, value: Sizes, *_: Any, enable_gqa: bool = False, **__: Any) -> Found:
@@ -141,10 +166,16 @@ def _adaptive(rank: int) -> Rule:
 
 
 def _pool(rank: int) -> Rule:
-    def pool(x: Sizes, *_: Any, **__: Any) -> Found:
-        return (*x[: len(x) - rank], *[None] * rank)
+    def pool(x: Sizes, *given: Any, **words: Any) -> Found:
+        return (*x[: len(x) - rank], *_windows(x[len(x) - rank :], *given, *words.values()))
 
     return pool
+
+
+def _windows(sizes: Sizes, *numbers: Any) -> list[Fixed | None]:
+    """How many windows there are along these axes."""
+    are_literal = is_literal(numbers)
+    return [FIXED if are_literal and type(size) is int else None for size in sizes]
 
 
 # --- views ------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ functions that are treated on their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -23,7 +23,7 @@ from dlcb.frontend.tracing.known_sizes import KnownSizes
 from dlcb.frontend.tracing.names import DROPPED_KEYWORDS, FIRST_ARGUMENT, KEYWORDS, RANDOM, aten_name
 from dlcb.frontend.tracing.primes import primes_from
 from dlcb.frontend.tracing.records import Operands, Record, Value, Weight
-from dlcb.frontend.tracing.result_sizes import Found, Sizes, in_trace
+from dlcb.frontend.tracing.result_sizes import FIXED, Fixed, Found, Sizes, in_trace
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracing.stricter import refuse_as_eager
@@ -164,7 +164,7 @@ class Trace(private.TorchFunctionMode):
 
     def _result_of(
         self, record: Record, name: str, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Any, Found]:
+    ) -> tuple[Any, Found | Fixed]:
         """The fakes that a function makes, with their sizes if it makes one. Where it refuses its operands, `mend` may
         have it go on with others."""
         given = args, kwargs
@@ -179,8 +179,7 @@ class Trace(private.TorchFunctionMode):
             result = self.fakes.call(func, *given, self.tracker, name)
         found = self.known_sizes.found(name, args, kwargs)
         if found is not None and given[0] is not args and isinstance(result, torch.Tensor):
-            same = zip(found, result.shape, strict=True)
-            found = [dim if dim is not None and in_trace(dim) == size else None for dim, size in same]
+            found = None if found is FIXED else _as_they_are(found, result.shape)
         return result, found
 
     def _resized(self, sizes: Resized, operand: Any) -> Any:
@@ -317,8 +316,10 @@ class Trace(private.TorchFunctionMode):
 
     def hand_out(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The sizes of a tensor for whoever asks."""
-        self.hands_out_sizes = self.hands_out_sizes or not self._running
-        return self.dims(tensor)
+        dims = self.dims(tensor)
+        if not self._running and not self.hands_out_sizes:
+            self.hands_out_sizes = any(type(dim) is TrackedInt for dim in dims)
+        return dims
 
     def sizes(self, state: State) -> tuple[Any, ...]:
         return tuple(map(size_operand, self._dims(state)))
@@ -336,7 +337,7 @@ class Trace(private.TorchFunctionMode):
 
     # Results
 
-    def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...], found: Found) -> None:
+    def _bind(self, record: Record, result: Any, fakes: tuple[Any, ...], found: Found | Fixed) -> None:
         """Keep the record of a call if it made new tensors. `found`: sizes, if it made one."""
         several = cast(Operands, result) if isinstance(result, (tuple, list)) else (result,)
         tensors = [r for r in several if isinstance(r, torch.Tensor)]
@@ -350,7 +351,7 @@ class Trace(private.TorchFunctionMode):
         self.records.append(record)
         parent = fakes[0] if result is tensors[0] and fakes and isinstance(fakes[0], torch.Tensor) else None
         for tensor, value in zip(tensors, record.results, strict=True):
-            dims = self.known_sizes.add(value, found if len(tensors) == 1 else None)
+            dims = self.known_sizes.add(value, found if len(tensors) == 1 or found is FIXED else None)
             self._place(tensor, value, dims, record, parent)
 
     def _place(
@@ -400,6 +401,12 @@ class Trace(private.TorchFunctionMode):
         if fake.dtype != target.dtype:
             fake = self.perform("to", torch.Tensor.to, (fake, target.dtype), {})
         self.memory.write(self.state(target), self.memory.read(self.state(fake)), self.line)
+
+
+def _as_they_are(found: Sequence[Any], shape: Sequence[int]) -> Found:
+    """The sizes that were found, where the tensor has them."""
+    known = zip(found, shape, strict=True)
+    return [dim if dim is not None and dim is not FIXED and in_trace(dim) == size else None for dim, size in known]
 
 
 def size_operand(size: int) -> int | Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -97,15 +97,27 @@ PICTURES: dict[str, tuple[Program, str]] = {
 }
 
 
-def run(program: Program, x: Tensor) -> Run:
+LITERAL: dict[str, tuple[Program, str]] = {
+    "convolution": (lambda x: functional.conv2d(x, FILTER, stride=2), "a 8 2 5"),
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 2, stride=(1, 3)), "a 6 5 4"),
+    "weights alone": (lambda x: x.new_zeros(2, 3).repeat(4, 2), "8 6"),
+    "several results": (lambda x: FILTER.topk(2)[0], "8 6 3 2"),
+    "what takes a size": (lambda x: FILTER.repeat_interleave(x.shape[0], 0), "? ? ? ?"),
+    "the places of elements": (lambda x: FILTER.nonzero(), "? ?"),
+}
+"""Where only the number of pictures may vary."""
+
+
+def run(program: Program, x: Tensor, pinned: Collection[int] = (6,)) -> Run:
+    """`pinned`: the sizes that may not vary."""
     session = Session(program, read_arguments(program, (x,), {}))
-    pinned = frozenset(symbol for symbol, size in session.arguments.example_sizes.items() if size == 6)
-    return session.run(Plan(session.arguments.example_sizes, pinned))
+    fixed = frozenset(symbol for symbol, size in session.arguments.example_sizes.items() if size in pinned)
+    return session.run(Plan(session.arguments.example_sizes, fixed))
 
 
-def check(program: Program, sizes: str, one: Tensor, other: Tensor) -> None:
-    here, there = run(program, one), run(program, other)
-    letters = dict(zip("abc", (s for s in here.inputs[0].symbols if here.traced[str(s)] != 6), strict=False))
+def check(program: Program, sizes: str, one: Tensor, other: Tensor, pinned: Collection[int] = (6,)) -> None:
+    here, there = run(program, one, pinned), run(program, other, pinned)
+    letters = dict(zip("abc", (s for s in here.inputs[0].symbols if here.traced[str(s)] not in pinned), strict=False))
     for mine, theirs in zip(here.records, there.records, strict=True):
         for dim, size in zip(here.sizes[mine.results[0]], theirs.results[0].shape, strict=True):
             assert isinstance(dim, Unknown) or evaluate(expr_of(dim), there.traced) == size, mine
@@ -124,6 +136,23 @@ def test_sizes_of_rows_are_torchs(name: str) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_sizes_of_pictures_are_torchs(name: str) -> None:
     check(*PICTURES[name], torch.randn(5, 6, 9, 12), torch.randn(11, 6, 13, 8))
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_what_follows_from_numbers_alone_is_a_number(name: str) -> None:
+    program, sizes = LITERAL[name]
+    check(program, sizes, torch.randn(5, 6, 6, 12), torch.randn(11, 6, 6, 12), pinned=(6, 12))
+
+
+def test_a_program_of_fixed_sizes_asks_nothing_and_hands_out_numbers() -> None:
+    def program(x: Tensor) -> Tensor:
+        x = functional.max_pool2d(functional.conv2d(x, FILTER), 2)
+        return x.flatten(2) if x.shape[-1] > 3 else x * x.shape[0]
+
+    found = run(program, torch.randn(6, 6, 6, 12), pinned=(6, 12))
+    assert found.checks == []
+    assert found.result_dims == {}
+    assert not found.hands_out_sizes
 
 
 def test_a_call_in_a_form_without_a_rule_says_nothing() -> None:
