@@ -19,7 +19,7 @@ from typing import Any
 from dlcb.dialects.shape.expr import Expr, evaluate, logical_and, logical_not, post_order
 from dlcb.dialects.shape.requirement import REQUIREMENTS
 from dlcb.errors import InternalError
-from dlcb.frontend.capture.merge import Merge, NoMerge, merge
+from dlcb.frontend.capture.merge import Merge, NoMerge, are_one, merge
 from dlcb.frontend.capture.retrace import difference_at_traced_sizes
 from dlcb.frontend.capture.run import Mend, Run, Session
 from dlcb.frontend.capture.sizes import Plan
@@ -98,18 +98,32 @@ class _Search:
 
     def run(self, tried: set[Comparison | None]) -> General:
         while (check := self._next(tried)) is not None:
-            question = check.comparison
-            assert question is not None
-            found = self._settled(self._general, check) or self._settled_otherwise(self._general, check)
+            alike = self._alike(check)
+            found = None
+            if not self._part_ways(alike):
+                found = self._settled(self._general, check) or self._settled_otherwise(self._general, check)
             if found is None:
-                sides = _sides(check, self._general.run)
-                tried |= {c.comparison for c in unsettled(self._general) if _sides(c, self._general.run) == sides}
+                tried |= {c.comparison for c in alike}
             else:
                 self._general, self._runs = found, {}
         return self._general
 
     def _next(self, tried: set[Comparison | None]) -> Check | None:
         return next((check for check in unsettled(self._general) if check.comparison not in (None, *tried)), None)
+
+    def _alike(self, check: Check) -> list[Check]:
+        """What asks the same as this check, in the trace. Only where all of it is settled does that help."""
+        sides = _sides(check, self._general.run)
+        return [c for c in unsettled(self._general) if _sides(c, self._general.run) == sides]
+
+    def _part_ways(self, alike: list[Check]) -> bool:
+        """Whether the other answers to all of these lead to another program: then no one program has them settled."""
+        if len(alike) == 1:
+            return False
+        run = self._general.run
+        answers = {c.comparison: not c.answer for c in alike if c.comparison is not None}
+        other = self._attempt(self._general, self._plan, answers)
+        return other is not None and not are_one(run, other) and not are_one(other, run)
 
     def _settled(self, general: General, check: Check) -> General | None:
         """The run, if all ways that the other answer leads to are one program with it."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard, cast
 
-from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, select, substitute, sym
+from dlcb.dialects.shape.expr import Expr, ExprLike, as_expr, const, select, substitute, sym
 from dlcb.frontend.capture.retrace import weight_name
 from dlcb.frontend.capture.run import Run
 from dlcb.frontend.tracing.layouts import is_dense, order_of
@@ -56,6 +56,15 @@ class Merge:
 def merge(base: Run, other: Run, when: Callable[[Merge], Expr]) -> Merge:
     """`when`: the condition under which the program goes the other way. Raises `NoMerge`."""
     return _Merging(base, other).run(when)
+
+
+def are_one(base: Run, other: Run) -> bool:
+    """Do the runs differ in nothing but integers, and operations of the first that integers make identities?"""
+    try:
+        merge(base, other, lambda _: const(1))
+    except NoMerge:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

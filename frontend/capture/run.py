@@ -6,12 +6,12 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from dlcb.dialects.shape.expr import Expr
+from dlcb.dialects.shape.expr import Expr, sym
 from dlcb.errors import UnsupportedError
 from dlcb.frontend import torch_private as private
 from dlcb.frontend.capture.inputs import Argument, Arguments
@@ -22,13 +22,23 @@ from dlcb.frontend.tracing.functionalize import Storage
 from dlcb.frontend.tracing.layouts import strides_like
 from dlcb.frontend.tracing.python_numbers import tracking_python_numbers
 from dlcb.frontend.tracing.real import Real
-from dlcb.frontend.tracing.records import Alias, Input, Place, Record, Update, Value, Weight
+from dlcb.frontend.tracing.records import (
+    ELEMENT,
+    Alias,
+    Input,
+    Place,
+    Record,
+    Update,
+    Value,
+    Weight,
+    result_dim_symbol,
+)
 from dlcb.frontend.tracing.result_sizes import Sizes
 from dlcb.frontend.tracing.rewritten import Rewritten, keeps_results
 from dlcb.frontend.tracing.special import make_handlers
 from dlcb.frontend.tracing.steering import FREE, Path, Site, Steering
 from dlcb.frontend.tracing.trace import Resized, Trace
-from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedSize, symbol
+from dlcb.frontend.tracing.tracked import TrackedFloat, TrackedInt, TrackedSize, symbol
 from dlcb.frontend.tracing.tracker import Check
 
 _one_at_a_time = threading.RLock()
@@ -65,6 +75,17 @@ class Run:
     """The program's own operands where edits stand in place of them."""
     failed: str | None
     """An operation that failed, after which the program went on."""
+
+
+def names_in(run: Run, other: Run) -> dict[str, Expr]:
+    """For sizes of the other run's results, which count their values otherwise: their names in this run."""
+    sites = {number: site for site, number in other.sites.items()}
+    found: dict[str, Expr] = {}
+    for name, (value, dim) in other.result_dims.items():
+        number = run.sites.get(sites[value.id], value.id)
+        if number != value.id and dim != ELEMENT:
+            found[name] = sym(result_dim_symbol(replace(value, id=number), dim))
+    return found
 
 
 Mend = Callable[[Refused], Resized | None]
@@ -143,7 +164,7 @@ class Session:
             for name, size in zip(argument.symbols, sizes, strict=True)
         )
         if argument.kind == "int":
-            trace.hands_out_sizes = True
+            trace.hands_out_sizes = trace.hands_out_sizes or type(dims[0]) is TrackedInt
             return dims[0]
         if argument.kind == "constant":
             return argument.example

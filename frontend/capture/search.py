@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from dlcb.dialects.shape.expr import substitute
 from dlcb.errors import InternalError, UnsupportedError, UserError
 from dlcb.frontend.capture.branches import attempt
 from dlcb.frontend.capture.exported import in_training
@@ -26,7 +27,7 @@ from dlcb.frontend.capture.learning import Learning
 from dlcb.frontend.capture.planning import Planner
 from dlcb.frontend.capture.refusals import first_line
 from dlcb.frontend.capture.relax import Relaxed, blamed_symbols, relaxed
-from dlcb.frontend.capture.run import Run, Session
+from dlcb.frontend.capture.run import Run, Session, names_in
 from dlcb.frontend.capture.sizes import Choice, Plan, Spread
 from dlcb.frontend.capture.unseen import unseen_use
 from dlcb.frontend.capture.varying import varies
@@ -156,9 +157,14 @@ class _Search:
     def _first_accepted(self, choices: Iterable[Choice]) -> tuple[_Found | None, _Refusal]:
         """The first run that is accepted, or why none is: by the last reason that blames a size, if any does."""
         refusal = _Refusal("")
+        tried: list[Plan] = []
         for choice in choices:
+            plan = self._planner.plan(self._planner.reasons, choice)
+            if plan in tried:
+                continue
+            tried.append(plan)
             try:
-                return self._accepted(self._planner.plan(self._planner.reasons, choice)), refusal
+                return self._accepted(plan), refusal
             except _Refusal as error:
                 refusal = error if error.symbols or not refusal.reason else refusal
                 if error.is_final:
@@ -330,8 +336,9 @@ class _Search:
         if all(check.free <= self._example.keys() for check in run.checks):
             yield from (check for check in run.checks if not check.holds(self._example))
             return
-        there = self._example_sizes(pinned).checks
-        yield from (
-            check for check, other in zip(run.checks, there, strict=False) if check.condition is not other.condition
-        )
-        yield from run.checks[len(there) :]
+        there = self._example_sizes(pinned)
+        names = names_in(run, there)
+        for check, other in zip(run.checks, there.checks, strict=False):
+            if check.condition is not substitute(other.condition, names):
+                yield check
+        yield from run.checks[len(there.checks) :]
