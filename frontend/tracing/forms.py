@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
@@ -129,8 +130,37 @@ def _is_number(operand: Any) -> bool:
 
 def _arithmetic(a: Any, b: Any) -> Result:
     form, other = (a, b) if isinstance(a, Form) else (b, a)
+    if isinstance(other, Form) and other.shape != form.shape:
+        return _broadcast(form, other)
     is_like = other._replace(offset=form.offset) == form if isinstance(other, Form) else _is_number(other)
     return New(form._replace(offset=0)) if is_like and _is_picture(form) else None
+
+
+def _broadcast(a: Form, b: Form) -> Result:
+    """Of operands that lie in the usual order, of which one has all sizes of the result."""
+    wide, narrow = (a, b) if math.prod(a.shape) >= math.prod(b.shape) else (b, a)
+    sizes = zip(reversed(wide.shape), reversed(narrow.shape), strict=False)
+    is_known = _is_usual(a) and _is_usual(b) and _are_alike(a, b) and min(wide.shape, default=0) > 1
+    fits = len(narrow.shape) in range(1, len(wide.shape) + 1) and all(n in (1, size) for size, n in sizes)
+    return _made(wide, wide.shape) if is_known and fits else None
+
+
+def _like_dense(x: Form, value: float) -> Result:
+    """Of what lies in the usual order, with gaps or without."""
+    is_known = x.dtype in _FLOATS and min(x.shape, default=0) > 1 and all(a > b for a, b in pairwise(x.strides))
+    return _made(x, x.shape) if is_known and _is_number(value) and x.strides[-1] > 0 else None
+
+
+def _masked_fill(x: Form, mask: Form, value: float) -> Result:
+    is_known = _is_usual(x) and (mask.dtype, mask.device) == (torch.bool, x.device)
+    is_like = mask.shape == x.shape and mask.strides == x.strides and min(x.shape, default=0) > 1
+    return _made(x, x.shape) if is_known and is_like and _is_number(value) else None
+
+
+def _roll(x: Form, shifts: Sequence[int], dims: Sequence[int]) -> Result:
+    rank = range(-len(x.shape), len(x.shape))
+    is_known = _is_usual(x) and 0 not in x.shape and len(shifts) == len(dims) > 0 and all(d in rank for d in dims)
+    return _made(x, x.shape) if is_known and all(map(_is_number, shifts)) else None
 
 
 def _batch_norm(
@@ -182,6 +212,13 @@ def _linear(x: Form, weight: Form, bias: Form | None = None) -> Result:
     return _made(x, _shape("linear", x, weight)) if is_known and x.shape[-1] == inner and _has(bias, out) else None
 
 
+def _matmul(x: Form, y: Form) -> Result:
+    """Of stacks of matrices, of one size."""
+    (*stack, rows, inner), (*other, height, columns) = x.shape, y.shape
+    is_known = x.dtype in _FLOATS and _are_alike(x, y) and len(stack) > 0 and 0 not in (*x.shape, *y.shape)
+    return _made(x, (*stack, rows, columns)) if is_known and stack == other and inner == height else None
+
+
 def _convolution(
     x: Form, weight: Form, bias: Form | None, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Result:
@@ -231,6 +268,35 @@ def _all_of(x: Form, shape: Sequence[int]) -> Result:
 
 def _view(x: Form, *sizes: Any) -> Result:
     return _all_of(x, _shape("view", x, *sizes))
+
+
+def _reshape(x: Form, *sizes: Any) -> Result:
+    """A view where one can be, else a copy in the usual order."""
+    shape = _shape("reshape", x, *sizes)
+    if min(*shape, *x.shape, 2) < 2 or math.prod(shape) != math.prod(x.shape):
+        return _all_of(x, shape)
+    strides = _strides_of_view(x, shape)
+    return _made(x, shape) if strides is None else _seen(x, shape, strides)
+
+
+def _strides_of_view(x: Form, shape: Sequence[int]) -> list[int] | None:
+    """Strides with which the tensor's elements have this shape; None where no strides do. All sizes are above 1.
+    Source: ATen's `computeStride`."""
+    found: list[int] = []
+    left = list(shape)
+    inner, step = 1, x.strides[-1]
+    for axis in reversed(range(len(x.shape))):
+        inner *= x.shape[axis]
+        if axis and x.strides[axis - 1] == inner * step:
+            continue  # the next axis lies on without a gap
+        covered = 1
+        while covered < inner:
+            found.append(covered * step)
+            covered *= left.pop()
+        if covered != inner:
+            return None
+        inner, step = 1, x.strides[axis - 1]
+    return found[::-1]
 
 
 def _flatten(x: Form, start_dim: int = 0, end_dim: int = -1) -> Result:
@@ -288,11 +354,15 @@ _RULES: dict[str, Rule] = {
     "layer_norm": _layer_norm,
     "group_norm": _group_norm,
     "softmax": _softmax,
+    "masked_fill": _masked_fill,
+    "full_like": _like_dense,
+    "roll": _roll,
     "linear": _linear,
+    "matmul": _matmul,
     "conv2d": _convolution,
     "cat": _cat,
     "view": _view,
-    "reshape": _view,
+    "reshape": _reshape,
     "flatten": _flatten,
     "permute": _permute,
     "unsqueeze": _unsqueeze,

@@ -42,11 +42,22 @@ def _permuting(order_of: Order, arguments: tuple[str, ...]) -> Handler:
         source, *given = args if args else (kwargs["input"],)
         given += [kwargs[a] for a in arguments if a in kwargs]
         fake = trace.fake(source)
-        trace.check(func, fake, *given)
+        if not _is_right(order_of, fake.dim(), given):
+            trace.check(func, fake, *given)
         order = order_of(fake.dim(), *_pinned(given))
         return trace.perform("permute", torch.permute, (fake, tuple(order)), {})
 
     return handler
+
+
+def _is_right(order_of: Order, rank: int, given: list[Any]) -> bool:
+    """Whether torch takes the call, as far as that is plain to see."""
+    if order_of not in (_exchanged, _listed):
+        return False
+    dims: list[Any] = list(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    if not dims or not all(type(dim) is int and -rank <= dim < rank for dim in dims):
+        return False
+    return len(dims) == 2 if order_of is _exchanged else sorted(_listed(rank, dims)) == list(range(rank))
 
 
 def _pinned(dims: Any) -> list[Any]:

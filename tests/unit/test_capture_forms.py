@@ -55,6 +55,45 @@ def arithmetic() -> Iterator[Call]:
         yield from ((x, x), (x, x.clone()), (x, x[:1]), (x, 2), (x, 2.5), (2, x), (x, True), (x, x.double()))
 
 
+def broadcast() -> Iterator[Call]:
+    for shape in ((6,), (4, 6), (1, 6), (4, 1), (3, 1, 6), (3, 4, 1), (1, 3, 4, 6), ()):
+        for x, dtype in product(tensors((3, 4, 6), (2, 3, 4, 6), (1, 4, 6)), DTYPES[:2]):
+            yield from ((x, torch.empty(shape, dtype=dtype)), (torch.empty(shape, dtype=dtype), x))
+            yield (x, torch.empty((*shape[::-1], 2), dtype=dtype)[..., 0].mT if len(shape) == 2 else x[:, :1])
+
+
+def masked_fill() -> Iterator[Call]:
+    for x, value in product(tensors(*ROWS), (0.0, 2, float("-inf"), True)):
+        yield from ((x, x > 0, value), (x, x[:1] > 0, value), (x, torch.empty(x.shape, dtype=torch.bool), value))
+
+
+def full_like() -> Iterator[Call]:
+    yield from ((x, value) for x in tensors(*ROWS, *PICTURES[:3]) for value in (0, 1.5))
+    yield from ((x[1:, 2:3], 1) for x in tensors(*ROWS[:3]))
+    yield from ((x[:2, 1:3, ::2], 1) for x in tensors(*ROWS[:3]))
+
+
+def roll() -> Iterator[Call]:
+    for x in tensors(*ROWS):
+        yield from ((x, (1,), (0,)), (x, (1, -2), (0, -1)), (x, (0, 0), (0, 1)), (x, (9,), (5,)), (x, (1, 2), (0,)))
+
+
+def matmul() -> Iterator[Call]:
+    for x in tensors((3, 4, 6), (2, 3, 4, 6), (1, 4, 6), (4, 6), (3, 0, 6)):
+        yield from ((x, x), (x, x.transpose(-2, -1)), (x.transpose(-2, -1), x), (x, x[:1].transpose(-2, -1)))
+        yield from ((x, torch.empty(*x.shape[:-2], 6, 5)), (x, torch.empty(6)), (x, torch.empty(6, 5)))
+
+
+def copied() -> Iterator[Call]:
+    yield from view()
+    for x in tensors((3, 4, 6), (2, 3, 4, 6), (2, 2, 2, 2), (2, 1, 3, 4)):
+        turned = x.transpose(1, 2)
+        for y in (x, turned, x[..., :4], x[:, 1:], turned.transpose(0, 1), x.expand(5, *x.shape)):
+            yield from ((y, shape) for shape in ((-1, 2), (2, -1), (3, 2, -1), (-1,), (2, 2, 2, -1), (-1, 4, 2)))
+            yield (y, (*y.shape[:-2], -1))
+            yield (y, (-1, *y.shape[2:]))
+
+
 def batch_norm() -> Iterator[Call]:
     for x, dtype in product(tensors(*PICTURES), DTYPES[:2]):
         some, other = torch.empty(6, dtype=dtype), torch.empty(5, dtype=dtype)
@@ -143,6 +182,10 @@ CALLS: dict[str, tuple[Function, Callable[[], Iterator[Call]]]] = {
     "sub": (torch.sub, arithmetic),
     "mul": (torch.mul, arithmetic),
     "div": (torch.div, arithmetic),
+    "masked_fill": (torch.masked_fill, masked_fill),
+    "full_like": (torch.full_like, full_like),
+    "roll": (torch.roll, roll),
+    "matmul": (torch.matmul, matmul),
     "batch_norm": (torch.batch_norm, batch_norm),
     "layer_norm": (torch.layer_norm, layer_norm),
     "softmax": (torch.softmax, softmax),
@@ -150,7 +193,7 @@ CALLS: dict[str, tuple[Function, Callable[[], Iterator[Call]]]] = {
     "conv2d": (torch.conv2d, convolution),
     "cat": (torch.cat, cat),
     "view": (Tensor.view, view),
-    "reshape": (Tensor.reshape, view),
+    "reshape": (Tensor.reshape, copied),
     "flatten": (torch.flatten, flatten),
     "permute": (torch.permute, permute),
     "unsqueeze": (torch.unsqueeze, one_dim),
@@ -183,6 +226,15 @@ def test_forms_are_torchs(fakes: Fakes, op: str) -> None:
         is_view = of is not None and storage_key(of) == storage_key(expected)
         assert isinstance(found, View) == is_view
     assert told > 3
+
+
+def test_forms_of_what_broadcasts_are_torchs(fakes: Fakes) -> None:
+    told = 0
+    for args in broadcast():
+        found = result_of("add", forms(args), {})
+        told += found is not None
+        assert found is None or found.form == form_of(torch.add(*args)), args
+    assert told > 30
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 4, 6), (2, 6, 3, 4, 6), (3, 6, 5), (2, 6, 1, 1)])
