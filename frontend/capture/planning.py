@@ -8,7 +8,17 @@ from dataclasses import replace
 from dlcb.dialects.shape.expr import Expr, evaluate
 from dlcb.frontend.capture.named import Groups, NamedDims
 from dlcb.frontend.capture.run import Session
-from dlcb.frontend.capture.sizes import Choice, Plan, Spread, equal_groups, is_square, joined, numbers_of, plan_sizes
+from dlcb.frontend.capture.sizes import (
+    Choice,
+    Plan,
+    Spread,
+    equal_groups,
+    is_square,
+    joined,
+    numbers_of,
+    plan_below,
+    plan_sizes,
+)
 from dlcb.frontend.tracing.records import Pin
 
 
@@ -62,6 +72,9 @@ class Planner:
     def plan(self, pinned: Iterable[str], choice: Choice, taken: set[int] | None = None) -> Plan:
         choice = replace(choice, held=choice.held | self.held.keys())
         plan = plan_sizes(self.example, pinned, choice, self.taken if taken is None else taken)
+        return self._with_derived(plan)
+
+    def _with_derived(self, plan: Plan) -> Plan:
         derived = {s: evaluate(expr, plan.values) for s, expr in self._derived.items() if s not in plan.pinned}
         return Plan({**plan.values, **derived}, plan.pinned, plan.held) if derived else plan
 
@@ -69,11 +82,12 @@ class Planner:
         return Plan(self.example, self.pinned)
 
     def plans_like(self, plan: Plan) -> Iterator[Plan]:
-        """Plans of other sizes, equal where these are."""
+        """Plans of other sizes, equal where these are: far away, then next to them."""
         groups = tuple(equal_groups({name: size for name, size in plan.values.items() if name not in plan.kept}))
         taken = self.taken | set(plan.values.values())
         for spread in Spread:
             yield self.plan(plan.pinned, Choice(groups, spread, plan.held), taken)
+        yield self._with_derived(plan_below(plan, taken))
 
     def _plans_of(self, groups: Groups) -> Iterator[Plan]:
         """Sizes that are equal in these groups, where only that is fixed which the user fixed."""

@@ -104,6 +104,17 @@ def plan_sizes(example: Mapping[str, int], pinned: Iterable[str], choice: Choice
     return Plan(values, pins, held)
 
 
+def plan_below(plan: Plan, taken: set[int]) -> Plan:
+    """The next sizes below those of a plan, for all that are not kept; pairwise different where these are."""
+    used = taken | {plan.values[name] for name in plan.kept}
+    below: dict[int, int] = {}
+    for size in sorted({size for name, size in plan.values.items() if name not in plan.kept}):
+        below[size] = next((n for n in reversed(range(2, size)) if n not in used), size)
+        used.add(below[size])
+    values = {name: size if name in plan.kept else below[size] for name, size in plan.values.items()}
+    return Plan(values, plan.pinned, plan.held)
+
+
 def equal_groups(classes: Mapping[str, Hashable]) -> list[frozenset[str]]:
     """Symbols of equal class, in order."""
     groups: dict[Hashable, list[str]] = {}

@@ -17,6 +17,7 @@ from dlcb.frontend.capture.relax import Relaxed
 from dlcb.frontend.capture.retrace import difference
 from dlcb.frontend.capture.run import Run, Session
 from dlcb.frontend.capture.sizes import Plan
+from dlcb.frontend.tracing.tracker import Check
 
 _MOST = 8
 """Runs on other sides of extrema."""
@@ -36,9 +37,14 @@ def unseen_use(
     def run_at(there: Plan) -> Run | None:
         return attempt(session, there, general.steering)
 
+    bounds = _Bounds(plan)
     for there in others:
+        if bounds.is_beyond(there):
+            continue
         other = run_at(there)
-        if other is None or not _goes_the_same_way(general, other):
+        broken = None if other is None else _broken(general, other)
+        if other is None or broken is not None:
+            bounds.note(there, broken)
             continue
         found = difference(general.run, other)
         if found is None:
@@ -49,7 +55,7 @@ def unseen_use(
         return _blamed(plan, there, general.run, run_at), found
     for there in islice(_other_sides(plan, general.run.extrema), _MOST):
         other = run_at(there)
-        found = difference(general.run, other) if other is not None and _goes_the_same_way(general, other) else None
+        found = difference(general.run, other) if other is not None and _broken(general, other) is None else None
         if found is not None:
             return _blamed(plan, there, general.run, run_at), found
     return None
@@ -71,9 +77,30 @@ def _other_sides(plan: Plan, extrema: Iterable[Expr]) -> Iterator[Plan]:
                 yield Plan({**plan.values, **dict.fromkeys(same, across)}, plan.pinned, plan.held)
 
 
-def _goes_the_same_way(general: Relaxed, other: Run) -> bool:
-    """Whether what the program was told there is true of these sizes."""
-    return all(check.holds(other.traced) for check in general.checks if check.free <= other.traced.keys())
+def _broken(general: Relaxed, other: Run) -> Check | None:
+    """What the program was told there that is not true of these sizes."""
+    known = (check for check in general.checks if check.free <= other.traced.keys())
+    return next((check for check in known if not check.holds(other.traced)), None)
+
+
+class _Bounds:
+    """Sizes that lead another way because one is too large or too small; then larger, or smaller ones do as well."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._free = [name for name in plan.values if name not in plan.kept]
+        self._upper: list[Plan] = []
+        self._lower: list[Plan] = []
+
+    def note(self, there: Plan, broken: Check | None) -> None:
+        if broken is not None and broken.kind in ("le", "lt"):
+            if broken.rhs.value is not None:
+                self._upper.append(there)
+            elif broken.lhs.value is not None:
+                self._lower.append(there)
+
+    def is_beyond(self, there: Plan) -> bool:
+        above = any(all(there.values[n] >= plan.values[n] for n in self._free) for plan in self._upper)
+        return above or any(all(there.values[n] <= plan.values[n] for n in self._free) for plan in self._lower)
 
 
 def _blamed(plan: Plan, there: Plan, run: Run, run_at: Callable[[Plan], Run | None]) -> frozenset[str]:

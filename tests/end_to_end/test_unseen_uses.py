@@ -161,6 +161,28 @@ def test_a_slice_that_may_be_whole_and_a_write() -> None:
         assert all(map(torch.equal, found, program(x.clone(), k)))
 
 
+def test_an_unseen_use_is_found_where_only_near_sizes_go_the_same_way() -> None:
+    space: dict[str, Any] = {"FACTORS": [0.5 * n for n in range(1000)]}
+    source = """
+def program(x):
+    rows = x.shape[0]
+    if -(-rows // 57) > 4 or rows // 57 < 3:
+        return x.relu()
+    return x * FACTORS[rows]
+"""
+    exec(source, space)  # there is no source to compile anew  # noqa: S102
+    program = space["program"]
+    compiled = dlcb.compile(program, (torch.ones(224, 2),))
+    for rows in (224, 200, 300):
+        x = torch.randn(rows, 2)
+        try:
+            found = compiled(x)
+        except UserError:
+            assert rows != 224
+            continue
+        assert torch.equal(found, program(x))
+
+
 def test_the_memory_of_a_tensor_is_not_followed() -> None:
     with pytest.raises(dlcb.errors.UnsupportedError, match="the memory of a tensor is not followed"):
         dlcb.compile(memory, (torch.ones(4, 8),))

@@ -186,6 +186,26 @@ def test_a_branch_that_is_not_asked_costs_no_run(monkeypatch: pytest.MonkeyPatch
     assert len(runs) <= 2
 
 
+def test_layers_that_ask_the_same_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(x: Tensor) -> Tensor:
+        for _ in range(10):
+            x = torch.cat((x.sin(), x.cos()), 1)[:, ::2]
+            x = x.tanh() if x.shape[1] > 7 else x * 2
+        return x
+
+    runs: list[object] = []
+    run = Session.run
+
+    def counted(self: Session, *given: object) -> object:
+        runs.append(given)
+        return run(self, *given)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(Session, "run", counted)
+    captured = capture(program, (torch.randn(2, 9),))
+    assert len(captured.checks) == 10
+    assert len(runs) < 12
+
+
 @pytest.mark.parametrize(("height", "width"), [*product((7, 16), (8, 9))])
 def test_padding_by_a_branch_is_the_same_compiled(height: int, width: int) -> None:
     import dlcb
