@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from dlcb.cubins import parts
 from dlcb.errors import InternalError, UserError
 from dlcb.runtime.plan import Launch
 
@@ -88,28 +89,29 @@ def device_index(device: torch.device) -> int:
 
 
 class CudaKernels:
-    """The kernels of one cubin on one device. The module stays loaded as long as this object lives."""
+    """The kernels of a binary (`dlcb.cubins`) on one device. They stay loaded as long as this object lives."""
 
-    def __init__(self, cubin: bytes, device: torch.device) -> None:
+    def __init__(self, binary: bytes, device: torch.device) -> None:
         require_driver()
         torch.cuda.init()
         ordinal = device_index(device)
         self._context = checked(driver.cuDevicePrimaryCtxRetain(checked(driver.cuDeviceGet(ordinal))))
         self._functions: dict[str, Any] = {}
         self.activate()
-        status, self._module = driver.cuModuleLoadData(cubin)
-        if status == driver.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU:
-            raise UserError(f"the kernels were compiled for another GPU than this {arch_of(device)}")
-        checked((status, self._module))
+        self._modules = [_loaded(cubin, device) for cubin in parts(binary)]
 
     def function(self, name: str) -> Any:
         known = self._functions.get(name)
         if known is None:
-            status, function = driver.cuModuleGetFunction(self._module, name.encode())
-            if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
-                raise UserError(f"the compiled module has no kernel {name!r}")
-            known = self._functions[name] = checked((status, function))
+            known = self._functions[name] = self._found(name)
         return known
+
+    def _found(self, name: str) -> Any:
+        for module in self._modules:
+            status, function = driver.cuModuleGetFunction(module, name.encode())
+            if status != driver.CUresult.CUDA_ERROR_NOT_FOUND:
+                return checked((status, function))
+        raise UserError(f"the compiled module has no kernel {name!r}")
 
     def activate(self) -> None:
         checked(driver.cuCtxSetCurrent(self._context))
@@ -126,6 +128,14 @@ class CudaKernels:
                 )
 
         return launch
+
+
+def _loaded(cubin: bytes, device: torch.device) -> Any:
+    """The driver's module of a cubin."""
+    status, module = driver.cuModuleLoadData(cubin)
+    if status == driver.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU:
+        raise UserError(f"the kernels were compiled for another GPU than this {arch_of(device)}")
+    return checked((status, module))
 
 
 def last_captured_node(stream: int) -> Any:

@@ -54,7 +54,8 @@ def _is_right(order_of: Order, rank: int, given: list[Any]) -> bool:
     """Whether torch takes the call, as far as that is plain to see."""
     if order_of not in (_exchanged, _listed):
         return False
-    dims: list[Any] = list(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    alone: Any = given[0] if len(given) == 1 else None
+    dims = list(cast(Operands, alone)) if isinstance(alone, (tuple, list)) else given
     if not dims or not all(type(dim) is int and -rank <= dim < rank for dim in dims):
         return False
     return len(dims) == 2 if order_of is _exchanged else sorted(_listed(rank, dims)) == list(range(rank))

@@ -170,7 +170,7 @@ def program(x):
         return x.relu()
     return x * FACTORS[rows]
 """
-    exec(source, space)  # there is no source to compile anew  # noqa: S102
+    exec(source, space)  # there is no source to compile anew
     program = space["program"]
     compiled = dlcb.compile(program, (torch.ones(224, 2),))
     for rows in (224, 200, 300):
