@@ -29,6 +29,8 @@ FEWEST = 4
 def share_memory(func: FuncOp, system: System) -> None:
     """Edit the function; `system` is its own, and gets the sizes that are new."""
     for family in families([op for op in func.body.block.ops if isinstance(op, ConcatOp)]):
+        if len(family) < FEWEST:
+            continue
         position = {op: i for i, op in enumerate(func.body.block.ops)}
         members = those_read_in_turn(family, position)
         if len(members) >= FEWEST:

@@ -8,6 +8,7 @@ are one object.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 from xdsl.ir import SSAValue
 
@@ -22,15 +23,39 @@ class DefinedSizes(Sizes):
     """Sizes in which a symbol that is a polynomial over symbols is that polynomial; every other symbol stands for
     itself."""
 
-    def __init__(self, values: dict[str, Expr]) -> None:
-        self._values = values
+    def __init__(self, system: System, assumed: Mapping[str, Expr]) -> None:
+        self._system = system
+        self._assumed = assumed
+        self._defined = 0
+        """How many of the system's defines are in `_values`."""
+        self._values: dict[str, Expr] = dict(assumed)
+        """The defined symbols that are polynomials over symbols, with that polynomial, and those that are assumed."""
+        self._atoms: dict[Expr, Expr] = {}
+        """What stands for a value like `h // 2` in symbols that are defined later."""
         self._lists: dict[Dims, tuple[Expr, ...]] = {}
         self._laid: dict[int, tuple[TensorType, tuple[tuple[Expr, ...], Expr]]] = {}
+        self.catch_up()
 
     @classmethod
     def from_system(cls, system: System, assumed: Mapping[str, Expr] | None = None) -> DefinedSizes:
         """`assumed`: symbols of inputs that are taken for these expressions."""
-        return cls(polynomials(system, assumed or {}))
+        return cls(system, assumed or {})
+
+    def catch_up(self) -> None:
+        """Take in what the system defines since the last look.
+
+        The first symbol that holds a value like `h // 2 + 1` stands for it in later ones: after `d0 = h // 2 + 1`,
+        `d1 = 4 * (h // 2)` is `4 * d0 - 4`.
+        """
+        for name in islice(self._system.defines, self._defined, None):
+            value = _rewrite_atoms(substitute(self._system.value(name), self._assumed), self._atoms)
+            opaque = [(c, atoms) for c, atoms in value.terms if any(a.op != "symbol" for a in atoms)]
+            if not opaque:
+                self._values[name] = value
+            elif len(opaque) == 1 and len(opaque[0][1]) == 1 and abs(opaque[0][0]) == 1:
+                sign, (atom,) = opaque[0]
+                self._atoms[atom] = mul(sign, sub(sym(name), add(value, mul(-sign, atom))))
+        self._defined = len(self._system.defines)
 
     def laid(self, t: TensorType) -> tuple[tuple[Expr, ...], Expr]:
         """Strides and offset, in elements, of a tensor of this type."""
@@ -53,25 +78,6 @@ class DefinedSizes(Sizes):
         if known is None:
             known = self._lists[dims] = tuple(map(self.dim, dims))
         return known
-
-
-def polynomials(system: System, assumed: Mapping[str, Expr]) -> dict[str, Expr]:
-    """The defined symbols that are polynomials over symbols, with that polynomial, and those that are assumed.
-
-    The first symbol that holds a value like `h // 2 + 1` stands for it in later ones: after `d0 = h // 2 + 1`,
-    `d1 = 4 * (h // 2)` is `4 * d0 - 4`.
-    """
-    found: dict[str, Expr] = dict(assumed)
-    known: dict[Expr, Expr] = {}
-    for name in system.defines:
-        value = _rewrite_atoms(substitute(system.value(name), assumed), known)
-        opaque = [(c, atoms) for c, atoms in value.terms if any(a.op != "symbol" for a in atoms)]
-        if not opaque:
-            found[name] = value
-        elif len(opaque) == 1 and len(opaque[0][1]) == 1 and abs(opaque[0][0]) == 1:
-            sign, (atom,) = opaque[0]
-            known[atom] = mul(sign, sub(sym(name), add(value, mul(-sign, atom))))
-    return found
 
 
 def _rewrite_atoms(expr: Expr, known: dict[Expr, Expr]) -> Expr:

@@ -236,7 +236,7 @@ class _Layouts:
         system = self.system
         dims = tuple(system.define_fresh(s, "s") for s in found[0])
         start = system.define_fresh(found[1], "s")
-        self.sizes = DefinedSizes.from_system(system)
+        self.sizes.catch_up()
         return strided(dims, start)
 
     def prepare_convolution(self, op: GraphOp, of_weight: Layout) -> None:

@@ -16,6 +16,7 @@ from dlcb.dialects.graph.convolution import DepthwiseOp
 from dlcb.dialects.graph.structure import KernelOp
 from dlcb.dialects.graph.types import Dim, Layout, type_of
 from dlcb.dialects.shape.expr import Expr, add, ceildiv, mul, substitute, sym
+from dlcb.dialects.shape.system import System
 from dlcb.dialects.types import TYPE_NAME
 from dlcb.lowering.coordinates.axes import Axis
 from dlcb.lowering.coordinates.elements import Elements, failing_ops, memory_order, offset_of
@@ -59,7 +60,7 @@ class _OpenSizes(DefinedSizes):
     """Sizes in which a literal one is a symbol, all equal ones the same."""
 
     def __init__(self, sizes: DefinedSizes) -> None:
-        super().__init__({})
+        super().__init__(System(), {})
         self._sizes = sizes
         self._literals: dict[str, Expr] = {}
 
