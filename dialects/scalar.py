@@ -8,7 +8,8 @@ first of equal ones. `pow` follows C. `fma` is a·b + c, rounded once. `logaddex
 ln(e^a + e^b). `round` is to nearest, ties to even. `sign` of 0 and of NaN is 0. Integer arithmetic wraps at the width
 of its type; a shift by fewer bits than 0, or as many as there are, leaves no bit but the sign's. `floordiv` of floats
 is the whole number next to (a - fmod(a, b)) / b, so that it fits `mod`; `cast` from a float outside an integer's range
-gives some number. `fast_exp` and `fast_div` are `exp` and `div` with a relative error of up to 2⁻¹⁶.
+gives some number. `fast_exp` and `fast_div` are `exp` and `div` with a relative error of up to 2⁻¹⁶;
+`fast_maximum` and `fast_minimum` give either 0 of two with different signs, and any NaN.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _TABLE = (
     ScalarFunction("copysign", 2, "float"),
     ScalarFunction("maximum", 2, "number"),
     ScalarFunction("minimum", 2, "number"),
+    ScalarFunction("fast_maximum", 2, "number", commutes=True),
+    ScalarFunction("fast_minimum", 2, "number", commutes=True),
     ScalarFunction("logaddexp", 2, "float", commutes=True),
     ScalarFunction("neg", 1, "number"),
     ScalarFunction("abs", 1, "number"),

@@ -152,6 +152,8 @@ SCALARS: dict[str, Callable[..., Array]] = {
     "copysign": np.copysign,
     "maximum": _first_of_equals(np.maximum),
     "minimum": _first_of_equals(np.minimum),
+    "fast_maximum": np.maximum,
+    "fast_minimum": np.minimum,
     "logaddexp": np.logaddexp,
     "neg": np.negative,
     "abs": np.abs,

@@ -40,6 +40,7 @@ _FLOATS = ("f32", "f64")
 _NUMBERS = (*_INTEGERS, *_FLOATS)
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
+_CALLED = ("maximum", "minimum", "fast_maximum", "fast_minimum", "floordiv", "mod")
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _BITS = {"and": "&", "or": "|", "xor": "^"}
 _TRUTH = {"and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}", "not": "!{0}"}
@@ -53,7 +54,7 @@ def _numbers() -> dict[tuple[str, str], str]:
     table: dict[tuple[str, str], str] = {}
     for kind in _NUMBERS:
         table |= {(name, kind): f"{{0}} {sign} {{1}}" for name, sign in _INFIX.items()}
-        table |= {(name, kind): f"dlcb_{name}({{0}}, {{1}})" for name in ("maximum", "minimum", "floordiv", "mod")}
+        table |= {(name, kind): f"dlcb_{name}({{0}}, {{1}})" for name in _CALLED}
         table["fmod", kind] = "dlcb_remainder({0}, {1})"
         table["sign", kind] = "dlcb_sign({0})"
         table["neg", kind] = "-{0}"

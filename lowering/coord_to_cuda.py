@@ -25,7 +25,7 @@ from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.flat import lower_flat
-from dlcb.lowering.kernels.row import RowPlan
+from dlcb.lowering.kernels.row_plan import RowPlan
 from dlcb.lowering.kernels.rows import lower_row
 from dlcb.lowering.kernels.scan import lower_scan
 from dlcb.lowering.kernels.tile import lower_tile

@@ -107,6 +107,23 @@ template <class T>
 DLCB_DEVICE T dlcb_maximum(T a, T b) { return a != a || a >= b ? a : b; }
 template <class T>
 DLCB_DEVICE T dlcb_minimum(T a, T b) { return a != a || a <= b ? a : b; }
+// Of zeros of different signs either.
+template <class T>
+DLCB_DEVICE T dlcb_fast_maximum(T a, T b) { return dlcb_maximum(a, b); }
+template <class T>
+DLCB_DEVICE T dlcb_fast_minimum(T a, T b) { return dlcb_minimum(a, b); }
+#if __CUDA_ARCH__ >= 800
+DLCB_DEVICE float dlcb_fast_maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+DLCB_DEVICE float dlcb_fast_minimum(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+#endif
 
 // ln(e^a + e^b); infinities that are equal are the answer.
 DLCB_DEVICE float dlcb_logaddexp(float a, float b) {

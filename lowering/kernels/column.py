@@ -17,7 +17,8 @@ from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.cuda.builder import Operand
 from dlcb.lowering.kernels.arguments import ACROSS, LANES
 from dlcb.lowering.kernels.lanes import Lanes, at_lane
-from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan
+from dlcb.lowering.kernels.row import Item, RowLowering
+from dlcb.lowering.kernels.row_plan import RowPlan
 
 
 class ColumnRow(RowLowering):
@@ -91,7 +92,7 @@ class ColumnRow(RowLowering):
         b.write(b.read(meeting, mine), total, 0)
         with b.for_(b.constant(1, b.idx), b.number([ACROSS]), b.constant(1, b.idx)) as other:
             theirs = b.read(meeting, b.add(b.mul(other, b.number([LANES])), mine))
-            b.write(b.call(op.function.data, b.read(total, 0), theirs), total, 0)
+            b.write(self.both(op, b.read(total, 0), theirs), total, 0)
 
     def _meeting_place(self, kind: Attribute) -> SSAValue:
         """Two arrays of a type take turns: before one is written again, the other's barrier has seen all threads done

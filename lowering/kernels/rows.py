@@ -5,7 +5,8 @@ from __future__ import annotations
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.lowering.kernels.column import ColumnRow
-from dlcb.lowering.kernels.row import RowLowering, RowPlan, ThreadRow, WarpRow
+from dlcb.lowering.kernels.row import RowLowering, ThreadRow, WarpRow
+from dlcb.lowering.kernels.row_plan import RowPlan
 from dlcb.lowering.kernels.split import SplitBlock, SplitColumn
 
 WHOLE: dict[str, type[RowLowering]] = {"block": RowLowering, "warp": WarpRow, "thread": ThreadRow, "column": ColumnRow}

@@ -23,7 +23,8 @@ from dlcb.dialects.cuda.builder import Operand
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.lowering.kernels.arguments import KernelBuilder
 from dlcb.lowering.kernels.lanes import Lanes, Values, at_lane, number_of
-from dlcb.lowering.kernels.row import Item, RowLowering, RowPlan, ThreadRow
+from dlcb.lowering.kernels.row import Item, RowLowering, ThreadRow
+from dlcb.lowering.kernels.row_plan import RowPlan
 
 Scans = Sequence[ops.ScanOp]
 EXTREMA = ("maximum", "minimum")

@@ -21,7 +21,8 @@ from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import CHUNK, GROUPS, PARTS
 from dlcb.lowering.kernels.column import ColumnRow
-from dlcb.lowering.kernels.row import RowLowering, RowPlan
+from dlcb.lowering.kernels.row import RowLowering
+from dlcb.lowering.kernels.row_plan import RowPlan
 
 
 class SplitRow(RowLowering):
@@ -69,7 +70,7 @@ class SplitRow(RowLowering):
         b, total = self.b, self.start(op, 1)
         with self.row_guard(), b.for_(*self.walk(b.number([PARTS]))) as part:
             found = b.load(self.workspace[op], self.place(part))
-            b.write(b.call(op.function.data, b.read(total, 0), found), total, 0)
+            b.write(self.both(op, b.read(total, 0), found), total, 0)
         self.combine(op, total)
 
     def place(self, part: SSAValue) -> SSAValue:

@@ -97,6 +97,8 @@ WITNESSES: dict[str, Callable[..., torch.Tensor]] = {
     "shr": torch.bitwise_right_shift,
     "maximum": lambda a, b: torch.where(a == b, a, torch.maximum(a, b)),
     "minimum": lambda a, b: torch.where(a == b, a, torch.minimum(a, b)),
+    "fast_maximum": torch.maximum,
+    "fast_minimum": torch.minimum,
     "fma": multiply_add,
     "select": torch.where,
     **{name: bitwise(name) for name in ("and", "or", "xor", "not")},
