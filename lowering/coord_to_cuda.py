@@ -4,7 +4,7 @@
 
 Reads the schedule and nothing else of how a kernel should run. What the host program must know to choose and to launch
 stays on each kernel: `dlcb.integers` (its integer arguments), `dlcb.schedule`, and `dlcb.space` (sizes of outer and row
-axes, what a vector demands, in tiles those along either axis, whether rows are stored whole).
+axes, what vectors demand, shifted ones too, in tiles those along either axis, whether rows are stored whole).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dlcb.dialects.coord.crossing import crossing, facts_of
 from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
+from dlcb.dialects.coord.shifted import shifted_rows
 from dlcb.dialects.coord.vectors import VectorFacts, vector_facts
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
@@ -40,7 +41,8 @@ def variant_name(kernel: str, schedule: ScheduleAttr) -> str:
     if tile is not None:
         row = f"_{tile.along}x{tile.across}_v{tile.vector}"
     step = "" if schedule.step is None else f"_step{schedule.step}"
-    return f"{kernel}{row}{step}_v{schedule.vector}" + ("_i64" if schedule.index == 64 else "")
+    start = "_shifted" if schedule.shifted else ""
+    return f"{kernel}{row}{step}_v{schedule.vector}{start}" + ("_i64" if schedule.index == 64 else "")
 
 
 def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
@@ -57,6 +59,8 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     found = crossing(kernel) if any(s.transpose is not None for s in kernel.schedules.data) else None
     if found is not None:
         space |= zip(("across", "along"), map(_demands, facts_of(kernel, found)), strict=True)
+    if any(s.shifted for s in kernel.schedules.data) and (rows := shifted_rows(kernel)) is not None:
+        space["shifted"] = _demands(VectorFacts(rows.widest, rows.aligned, ()))
     lowered: list[CudaKernelOp] = []
     plan = RowPlan(kernel) if kernel.row.dims else None
     along_row = lower_scan if kernel.has_scans else lower_row

@@ -288,6 +288,12 @@ class _KernelPrinter:
     def load_vector_if(self, op: Operation) -> Sequence[str]:
         return self.vector(op, "dlcb_load_vector_if")
 
+    def load_part(self, op: Operation) -> Sequence[str]:
+        return self.vector(op, "dlcb_load_part")
+
+    def load_unaligned_part(self, op: Operation) -> Sequence[str]:
+        return self.vector(op, "dlcb_load_unaligned_part")
+
     def vector(self, op: Operation, function: str) -> Sequence[str]:
         first, *_ = op.results
         kind = c_spelling.STORED[_type_name(first)]
@@ -304,9 +310,16 @@ class _KernelPrinter:
 
     def store_vector(self, op: Operation) -> Sequence[str]:
         *values, array, index = self.spelled(op)
+        return (f"dlcb_store_vector({array}, {index}, {self.whole(op, values)});",)
+
+    def store_part(self, op: Operation) -> Sequence[str]:
+        *values, lower, upper, array, index = self.spelled(op)
+        return (f"dlcb_store_part({lower}, {upper}, {array}, {index}, {self.whole(op, values)});",)
+
+    def whole(self, op: Operation, values: Sequence[str]) -> str:
+        """The vector of the first operands."""
         kind = c_spelling.STORED[_type_name(op.operands[0])]
-        vector = f"dlcb_vec<{kind}, {len(values)}>{{{{{', '.join(values)}}}}}"
-        return (f"dlcb_store_vector({array}, {index}, {vector});",)
+        return f"dlcb_vec<{kind}, {len(values)}>{{{{{', '.join(values)}}}}}"
 
     def var(self, op: Operation) -> Sequence[str]:
         kind = c_spelling.VALUE[_type_name(op.operands[0])]
@@ -349,6 +362,9 @@ _STATEMENTS: dict[type[Operation], Callable[[_KernelPrinter, Operation], Sequenc
     ops.StoreOp: _KernelPrinter.store,
     ops.WriteOp: _KernelPrinter.store,
     ops.StoreVectorOp: _KernelPrinter.store_vector,
+    ops.LoadPartOp: _KernelPrinter.load_part,
+    ops.LoadUnalignedPartOp: _KernelPrinter.load_unaligned_part,
+    ops.StorePartOp: _KernelPrinter.store_part,
     ops.VarOp: _KernelPrinter.var,
     ops.GetOp: _KernelPrinter.get,
     ops.SetOp: _KernelPrinter.set,

@@ -30,6 +30,7 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp, LoopOp
 from dlcb.dialects.coord.schedule import MAX_THREAD_ROW, WARP, ScheduleAttr
+from dlcb.dialects.coord.shifted import shifted_rows
 from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, memory_ops, vector_facts
 from dlcb.passes.parts import may_be_cut
 from dlcb.passes.precision import relax_precision
@@ -52,6 +53,8 @@ LONG_THREADS = 512
 ITEMS = 16
 """Row elements a thread holds where the row's length is not known."""
 MAX_ITEMS = 32
+SHIFTED_VECTORS = 16
+"""Vectors of a row from which on its two partial ones do not count."""
 COLUMN_ITEMS = 4
 """Row elements of a column that a thread loads at once."""
 NARROW_ITEMS = 8
@@ -119,7 +122,7 @@ def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     else:
         found = along_schedules(kernel, uses, facts, bits)
     if may_split(kernel, uses, column):
-        found += step_schedules(kernel, 1 if column else facts.widest, column, bits)
+        found += step_schedules(kernel, uses, 1 if column else facts.widest, column, bits)
     return found
 
 
@@ -147,13 +150,47 @@ def along_schedules(
     kernel: KernelOp, uses: Sequence[Use], facts: VectorFacts, bits: Sequence[int]
 ) -> list[ScheduleAttr]:
     length = _row_length(kernel)
-    found = _row_classes(length, facts.widest)
-    if not all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible):
-        found += _row_classes(length, 1)
+    shifted = _shifted_width(kernel, uses, facts.widest)
+    divisible = all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible)
+    found = [] if length is not None and shifted > facts.widest else _row_classes(length, facts.widest)
+    if not divisible or not found:
+        found += _row_classes(length, 1) if shifted == 1 else _shifted_classes(length, shifted)
     serves_all = ScheduleAttr.of("block", LONG_THREADS, 1, 0, "none", bits[-1])
-    if len(bits) > 1 or facts.widest > 1 or length is None:
+    if len(bits) > 1 or any(s.vector > 1 for s in found) or length is None:
         found = [s for s in found if s.items or s.vector > 1] + [serves_all]
     return found
+
+
+def _shifted_width(kernel: KernelOp, uses: Sequence[Use], widest: int) -> int:
+    """The vectors that start where memory is aligned, of rows that may start elsewhere; 1 where none pay: few elements,
+    short rows, or vectors of half the width (`widest` of what starts in the row) that serve them all."""
+    rows = shifted_rows(kernel)
+    length = _row_length(kernel)
+    if rows is None or (length is not None and length < SHIFTED_VECTORS * rows.widest):
+        return 1
+    if length is not None and rows.widest == 2 * widest:
+        return 1
+    totals = [use.product((*kernel.outer.dims, *kernel.row.dims)).value for use in uses or [UNKNOWN]]
+    return rows.widest if any(total is None or total >= LARGE for total in totals) else 1
+
+
+def _shifted_classes(length: int | None, v: int) -> list[ScheduleAttr]:
+    """A block has a warp more if need be, for the vectors at the ends are partial. Where any length may come, a warp
+    moves its short rows by single elements."""
+    long = ScheduleAttr.of("block", LONG_THREADS, v, 0, "none", 32, shifted=True)
+    if length is None:
+        threads, items = BLOCK_THREADS + WARP, max(ITEMS, v)
+        short, *_ = _row_classes(None, 1)
+        return [short, ScheduleAttr.of("block", threads, v, items, "registers", 32, shifted=True), long]
+    reach = length + v - 1
+    items = -(-reach // (WARP * v)) * v
+    if items <= MAX_ITEMS:
+        return [ScheduleAttr.of("warp", WARP_THREADS, v, items, "registers", 32, shifted=True)]
+    items = -(-length // (BLOCK_THREADS * v)) * v
+    if items <= MAX_ITEMS:
+        threads = -(-reach // (items * WARP)) * WARP
+        return [ScheduleAttr.of("block", threads, v, items, "registers", 32, shifted=True)]
+    return [long]
 
 
 def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
@@ -165,18 +202,24 @@ def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
     )
 
 
-def step_schedules(kernel: KernelOp, widest: int, column: bool, bits: Sequence[int]) -> list[ScheduleAttr]:
-    """The last of each step serves all. A last step that stores no whole row does little."""
+def step_schedules(
+    kernel: KernelOp, uses: Sequence[Use], widest: int, column: bool, bits: Sequence[int]
+) -> list[ScheduleAttr]:
+    """The last of each step serves all. A last step that stores no whole row does little. Shifted vectors serve rows
+    that start at a multiple as well."""
     level = reduction_levels(kernel)
     last = max(level.values())
     walks = last == max([level_of(op, level) for op in row_stores(kernel)], default=0)
     binding, items = ("column", _column_items(kernel)) if column else ("block", 0)
-    little = (1, bits[-1])
-    forms = dict.fromkeys([(widest, _step_bits(kernel, column, bits)), little])
+    shifted = 1 if column else _shifted_width(kernel, uses, widest)
+    if _row_length(kernel) is not None and shifted <= widest:
+        shifted = 1
+    little = (1, bits[-1], False)
+    forms = dict.fromkeys([(max(widest, shifted), _step_bits(kernel, column, bits), shifted > 1), little])
     return [
-        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step)
+        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step, shifted=start)
         for step in range(last + 1)
-        for v, i in (forms if step < last or walks else [little])
+        for v, i, start in (forms if step < last or walks else [little])
     ]
 
 

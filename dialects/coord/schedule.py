@@ -16,6 +16,7 @@ from dlcb.dialects.coord.transpose import TransposeAttr
 
 RowBinding = Literal["none", "warp", "block", "thread", "column", "tile", "walk"]
 Stage = Literal["none", "registers"]
+SHIFTED = "shifted"
 
 MAX_THREADS = 1024
 MAX_STAGED_ITEMS = 64
@@ -44,6 +45,8 @@ class ScheduleAttr(ParametrizedAttribute):
     * `step`, optional: the rows are cut into parts, and launches follow one another. Step i makes the i-th reduction of
       each part and leaves it in a workspace, where later steps combine it; the last step stores the results. Whole rows
       are stored part by part.
+    * `start`, optional: `shifted` where vectors start at multiples of `vector` in memory, wherever rows do: the first
+      and the last one of a row are partial.
     * `transpose`, optional, of kernels without a row: a block computes a tile, `items` coordinates a thread.
     """
 
@@ -55,6 +58,7 @@ class ScheduleAttr(ParametrizedAttribute):
     stage_attr: StringAttr
     index_attr: IntAttr
     step_attr: IntAttr | NoneAttr
+    start_attr: StringAttr | NoneAttr
     transpose_attr: TransposeAttr | NoneAttr
 
     @staticmethod
@@ -67,6 +71,7 @@ class ScheduleAttr(ParametrizedAttribute):
         index: int,
         step: int | None = None,
         transpose: TransposeAttr | None = None,
+        shifted: bool = False,
     ) -> ScheduleAttr:
         return ScheduleAttr(
             StringAttr(row),
@@ -76,6 +81,7 @@ class ScheduleAttr(ParametrizedAttribute):
             StringAttr(stage),
             IntAttr(index),
             NoneAttr() if step is None else IntAttr(step),
+            StringAttr(SHIFTED) if shifted else NoneAttr(),
             transpose or NoneAttr(),
         )
 
@@ -108,6 +114,10 @@ class ScheduleAttr(ParametrizedAttribute):
         return self.step_attr.data if isinstance(self.step_attr, IntAttr) else None
 
     @property
+    def shifted(self) -> bool:
+        return isinstance(self.start_attr, StringAttr)
+
+    @property
     def transpose(self) -> TransposeAttr | None:
         return self.transpose_attr if isinstance(self.transpose_attr, TransposeAttr) else None
 
@@ -136,10 +146,21 @@ class ScheduleAttr(ParametrizedAttribute):
             raise VerifyException(f"schedule: a tile of {self.items} items, expected 1 or more")
         if self.step is not None and self.row not in ("block", "column"):
             raise VerifyException(f"schedule: a step of row = {self.row}, expected block or column")
+        if isinstance(self.start_attr, StringAttr):
+            self._verify_start(self.start_attr.data)
         if self.items % self.vector:
             raise VerifyException(f"schedule: {self.items} items are not a multiple of the vector, {self.vector}")
         if self.transpose is not None:
             self._verify_tile(self.transpose)
+
+    def _verify_start(self, start: str) -> None:
+        if start != SHIFTED:
+            raise VerifyException(f"schedule: start = {start}, expected {SHIFTED}")
+        if self.row not in ("warp", "block") or self.vector == 1:
+            raise VerifyException(
+                f"schedule: row = {self.row}, vector = {self.vector}, start = {SHIFTED}, expected a warp's or a block's"
+                " row in vectors"
+            )
 
     def _verify_tile(self, tile: TransposeAttr) -> None:
         """Threads walk a tile whole line by whole line, whichever way they go."""
@@ -171,16 +192,17 @@ class ScheduleAttr(ParametrizedAttribute):
 
         parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one)
         fields = ("row", "threads", "vector", "items", "stage", "index")
-        step = given.pop("step", NoneAttr())
+        step, start = (given.pop(key, NoneAttr()) for key in ("step", "start"))
         if tuple(given) != fields:
             parser.raise_error(f"schedule: expected the fields {', '.join(fields)} in this order")
-        return [*[given[f] for f in fields], step, transpose[-1] if transpose else NoneAttr()]
+        return [*[given[f] for f in fields], step, start, transpose[-1] if transpose else NoneAttr()]
 
     def print_parameters(self, printer: Printer) -> None:
         step = "" if self.step is None else f", step = {self.step}"
+        start = f", start = {SHIFTED}" if self.shifted else ""
         printer.print_string(
             f"<row = {self.row}, threads = {self.threads}, vector = {self.vector}, items = {self.items}, "
-            f"stage = {self.stage_attr.data}, index = {self.index}{step}"
+            f"stage = {self.stage_attr.data}, index = {self.index}{step}{start}"
         )
         if self.transpose is not None:
             printer.print_string(", transpose = ")

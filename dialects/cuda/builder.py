@@ -230,6 +230,19 @@ class CudaBuilder(ScalarBuilder):
         operands = (*map(self._use, values), array, self._index(index))
         self._insert(ops.StoreVectorOp.create(operands=operands))
 
+    def load_part(
+        self, lower: SSAValue, upper: SSAValue, array: SSAValue, index: SSAValue, width: int, *, aligned: bool = True
+    ) -> tuple[SSAValue, ...]:
+        kind = ops.LoadPartOp if aligned else ops.LoadUnalignedPartOp
+        operands, element = (self._use(lower), self._use(upper), array, self._use(index)), _element(array)
+        return tuple(self._insert(kind.create(operands=operands, result_types=(element,) * width)).results)
+
+    def store_part(
+        self, values: Sequence[SSAValue], lower: SSAValue, upper: SSAValue, array: SSAValue, index: SSAValue
+    ) -> None:
+        operands = (*map(self._use, (*values, lower, upper)), array, self._use(index))
+        self._insert(ops.StorePartOp.create(operands=operands))
+
     def var(self, initial: SSAValue) -> SSAValue:
         return self._result(ops.VarOp, (self._use(initial),), var(initial.type))
 

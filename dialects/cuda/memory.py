@@ -122,7 +122,7 @@ class LoadIfOp(CudaOp):
         verify_integer("index", self.index)
 
 
-def _verify_vector(values: Sequence[SSAValue], array: SSAValue, index: SSAValue) -> None:
+def verify_vector(values: Sequence[SSAValue], array: SSAValue, index: SSAValue) -> None:
     element = verify_memory(array, PtrType)
     for value in values:
         verify_same("a vector's element", value.type, element)
@@ -148,7 +148,7 @@ class LoadVectorOp(IndexedOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, self.array, self.index)
+        verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition
@@ -164,7 +164,7 @@ class LoadVectorIfOp(IndexedOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, self.array, self.index)
+        verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition
@@ -178,7 +178,7 @@ class StoreVectorOp(IndexedOp):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        _verify_vector(self.values, self.array, self.index)
+        verify_vector(self.values, self.array, self.index)
 
 
 @irdl_op_definition

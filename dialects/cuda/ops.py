@@ -26,6 +26,7 @@ from dlcb.dialects.cuda.memory import (
     VarOp,
     WriteOp,
 )
+from dlcb.dialects.cuda.parts import LoadPartOp, LoadUnalignedPartOp, StorePartOp
 from dlcb.dialects.cuda.types import LocalType, PtrType, SharedType, VarType
 from dlcb.dialects.cuda.values import BlockIdxOp, ConstantOp, MagicDivOp, ScalarOp, ThreadIdxOp
 
@@ -44,6 +45,9 @@ OPS: list[type[Operation]] = [
     LoadVectorOp,
     StoreOp,
     StoreVectorOp,
+    LoadPartOp,
+    LoadUnalignedPartOp,
+    StorePartOp,
     VarOp,
     GetOp,
     SetOp,

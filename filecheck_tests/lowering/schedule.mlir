@@ -107,6 +107,31 @@ dlcb.coord.kernel @rows params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buf
 
 // -----
 
+// Rows of an odd length: a warp or a block whose vectors start where memory is aligned; single elements for other
+// addresses. A warp more than 256 threads, for there are 513 vectors at most.
+// CHECK: dlcb.coord.kernel @odd
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
+// CHECK-SAME: #dlcb.coord.schedule<row = block, threads = 512, vector = 1, items = 0, stage = none, index = 32>]
+dlcb.coord.kernel @odd params [] outer [1000] row [4095] (%x: !dlcb.coord.buffer<f16>, %w: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[4095, 1]> : !dlcb.coord.buffer<f16> -> f16
+  %s = dlcb.coord.reduce "maximum" %v from 0.0 : f16 : f16
+  %w0 = dlcb.coord.access %w at <[0, 1]> : !dlcb.coord.buffer<f16> -> f16
+  dlcb.coord.store %s, %o at <[4095, 1]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
+// Rows that are loaded alike but stored otherwise start nowhere together.
+// CHECK: dlcb.coord.kernel @stored_otherwise
+// CHECK-NOT: shifted
+dlcb.coord.kernel @stored_otherwise params [] outer [1000] row [4095] (%x: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[4095, 1]> : !dlcb.coord.buffer<f16> -> f16
+  %s = dlcb.coord.reduce "maximum" %v from 0.0 : f16 : f16
+  dlcb.coord.store %s, %o at <[1, 1000]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
 // Columns: a thread each for short ones, several for longer ones; steps over parts of long ones.
 // CHECK: dlcb.coord.kernel @columns
 // CHECK-SAME: schedules [#dlcb.coord.schedule<row = thread, threads = 128, vector = 1, items = 0, stage = none, index = 32>

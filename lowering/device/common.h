@@ -41,6 +41,79 @@ DLCB_DEVICE void dlcb_store_vector(T* array, dlcb_i64 index, dlcb_vec<T, N> valu
   if (DLCB_ALIGNED(array + index, alignof(vec))) *(vec*)(array + index) = values;
 }
 
+// Lanes of a vector from `lower` up to `upper`, one by one; zeros elsewhere.
+template <int N, class T, class I>
+DLCB_DEVICE dlcb_words<sizeof(T) * N> dlcb_load_lanes(I lower, I upper, const T* from) {
+  dlcb_words<sizeof(T) * N> found{};
+  const int bytes = sizeof(T), word = sizeof(found.word[0]);
+  DLCB_UNROLL
+  for (int lane = 0; lane < N; ++lane) {
+    if (lane < lower || upper <= lane) continue;
+    if constexpr (sizeof(T) < 4) {
+      const dlcb_u32 bits = bytes == 1 ? *(const dlcb_u8*)(from + lane) : *(const dlcb_u16*)(from + lane);
+      found.word[lane * bytes / word] |= bits << lane * bytes % word * 8;
+    } else {
+      *((T*)&found + lane) = from[lane];
+    }
+  }
+  return found;
+}
+// As many bytes from any address of a T: those of two aligned vectors, moved by words, then by bits.
+template <class T, int BYTES>
+DLCB_DEVICE dlcb_words<BYTES> dlcb_load_unaligned(const T* from) {
+  const int count = BYTES / 4;
+  const dlcb_u32 over = (dlcb_u32)(dlcb_u64)from % BYTES;
+  const dlcb_words<BYTES>* at = (const dlcb_words<BYTES>*)((const char*)from - over);
+  const dlcb_words<BYTES> low = at[0], high = at[1];
+  dlcb_u32 word[2 * count];
+  DLCB_UNROLL
+  for (int i = 0; i < count; ++i) word[i] = low.word[i], word[count + i] = high.word[i];
+  DLCB_UNROLL
+  for (int by = count / 2; by > 0; by /= 2) {
+    DLCB_UNROLL
+    for (int i = 0; i < 2 * count - by; ++i) word[i] = over & by * 4 ? word[i + by] : word[i];
+  }
+  dlcb_words<BYTES> found;
+  DLCB_UNROLL
+  for (int i = 0; i < count; ++i) {
+    found.word[i] = sizeof(T) < 4 ? dlcb_shift_right(word[i], word[i + 1], over % 4 * 8) : word[i];
+  }
+  return found;
+}
+// A part of a vector; memory of other lanes is not touched.
+template <int N, class T, class I>
+DLCB_DEVICE dlcb_vec<T, N> dlcb_load_part(I lower, I upper, const T* array, dlcb_i64 index) {
+  typedef dlcb_words<sizeof(T) * N> words;
+  words found{};
+  if (lower <= 0 && N <= upper) {
+    if (DLCB_ALIGNED(array + index, alignof(words))) found = *(const words*)(array + index);
+  } else {
+    found = dlcb_load_lanes<N>(lower, upper, array + index);
+  }
+  return *(const dlcb_vec<T, N>*)&found;
+}
+template <int N, class T, class I>
+DLCB_DEVICE dlcb_vec<T, N> dlcb_load_unaligned_part(I lower, I upper, const T* array, dlcb_i64 index) {
+  const int bytes = sizeof(T) * N;
+  dlcb_words<bytes> found;
+  if constexpr (bytes < 4) {
+    found = dlcb_load_lanes<N>(lower, upper, array + index);
+  } else if (lower <= 1 - N && 2 * N - 1 <= upper) {
+    found = dlcb_load_unaligned<T, bytes>(array + index);
+  } else {
+    found = dlcb_load_lanes<N>(lower, upper, array + index);
+  }
+  return *(const dlcb_vec<T, N>*)&found;
+}
+template <class T, int N, class I>
+DLCB_DEVICE void dlcb_store_part(I lower, I upper, T* array, dlcb_i64 index, dlcb_vec<T, N> values) {
+  if (lower <= 0 && N <= upper) return dlcb_store_vector(array, index, values);
+  DLCB_UNROLL
+  for (int lane = 0; lane < N; ++lane) {
+    if (lower <= lane && lane < upper) array[index + lane] = values.at[lane];
+  }
+}
+
 // dividend / divisor for a dividend that is not negative; see magic.py for the constants.
 DLCB_DEVICE int dlcb_magic_div(int dividend, int mul, int shift) {
   return (int)(dlcb_high_product((dlcb_u32)dividend << 1, (dlcb_u32)mul) >> shift);

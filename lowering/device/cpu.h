@@ -216,6 +216,10 @@ DLCB_DEVICE float dlcb_f32_bits(dlcb_u32 bits) { return dlcb_same_bits<float>(bi
 DLCB_DEVICE double dlcb_f64_bits(dlcb_u64 bits) { return dlcb_same_bits<double>(bits); }
 DLCB_DEVICE dlcb_u32 dlcb_bits(float value) { return dlcb_same_bits<dlcb_u32>(value); }
 DLCB_DEVICE dlcb_u32 dlcb_high_product(dlcb_u32 a, dlcb_u32 b) { return (dlcb_u32)((dlcb_u64)a * b >> 32); }
+// The low word of both, shifted by less than a word.
+DLCB_DEVICE dlcb_u32 dlcb_shift_right(dlcb_u32 low, dlcb_u32 high, dlcb_u32 by) {
+  return (dlcb_u32)(((dlcb_u64)high << 32 | low) >> by);
+}
 DLCB_DEVICE dlcb_u64 dlcb_high_product(dlcb_u64 a, dlcb_u64 b) { return (dlcb_u64)((unsigned __int128)a * b >> 64); }
 
 // A float without a place among the integers becomes the lowest of them, as this machine's instruction makes it.

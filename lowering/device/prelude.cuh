@@ -34,6 +34,7 @@ DLCB_DEVICE float dlcb_f32_bits(dlcb_u32 bits) { return __uint_as_float(bits); }
 DLCB_DEVICE double dlcb_f64_bits(dlcb_u64 bits) { return __longlong_as_double((dlcb_i64)bits); }
 DLCB_DEVICE dlcb_u32 dlcb_bits(float value) { return __float_as_uint(value); }
 DLCB_DEVICE dlcb_u32 dlcb_high_product(dlcb_u32 a, dlcb_u32 b) { return __umulhi(a, b); }
+DLCB_DEVICE dlcb_u32 dlcb_shift_right(dlcb_u32 low, dlcb_u32 high, dlcb_u32 by) { return __funnelshift_r(low, high, by); }
 DLCB_DEVICE dlcb_u64 dlcb_high_product(dlcb_u64 a, dlcb_u64 b) { return __umul64hi(a, b); }
 template <class T>
 DLCB_DEVICE int dlcb_to_i32(T x) { return (int)x; }

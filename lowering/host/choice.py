@@ -16,7 +16,7 @@ from dlcb.dialects.graph.structure import LaunchOp
 from dlcb.dialects.graph.types import Dim, DimsAttr, TensorType, dim_of_attr, type_of
 from dlcb.dialects.host.builder import HostBuilder
 from dlcb.dialects.host.work import Variant
-from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, lt, mod, mul, ne, select
+from dlcb.dialects.shape.expr import Expr, add, ceildiv, const, floordiv, le, lt, mod, mul, ne, select
 from dlcb.dialects.shape.expr import eq as equal
 from dlcb.dialects.types import BYTES, i32, i64
 from dlcb.lowering.coord_to_cuda import SCHEDULE, SPACE
@@ -178,7 +178,8 @@ class _Variant:
             found += [lt(side, INDEX_LIMIT) for number in reached for side in (number, mul(-1, number))]
         if schedule.items and schedule.row in ("warp", "block"):
             together = WARP if schedule.row == "warp" else schedule.threads
-            found.append(le(form.length, together * schedule.items))
+            outside = schedule.vector - 1 if schedule.shifted else 0
+            found.append(le(add(form.length, outside), together * schedule.items))
         if schedule.row == "thread":
             found.append(le(form.length, MAX_THREAD_ROW))
         return found
@@ -198,7 +199,7 @@ class _Variant:
         """The widths of vectors, each with the part of the space that says what they demand."""
         tile = self.schedule.transpose
         if tile is None:
-            widths = [(self.schedule.vector, "vector")]
+            widths = [(self.schedule.vector, "shifted" if self.schedule.shifted else "vector")]
         else:
             widths = [(self.schedule.vector, "across"), (tile.vector, "along")]
         return [(vector, what) for vector, what in widths if vector > 1]

@@ -99,6 +99,8 @@ class Lanes:
         return self.values[value]
 
     def _compute(self, op: object) -> Values:
+        if isinstance(op, ops.AccessOp):
+            return self.access_of(op)
         compute = _COMPUTE.get(type(op))
         if compute is None:
             raise InternalError(f"kernel {self.kernel.symbol}: no lowering of {op}")
@@ -180,6 +182,10 @@ class Lanes:
             x, y = operands
             return each(lambda x, y: b.call(op.function.data, self._number(x), self._number(y)), x, y)
         return each(lambda x: b.divide(self._number(x), dims)[wanted], operands[0])
+
+    def elements(self, value: SSAValue, neutral: SSAValue) -> list[SSAValue]:
+        """The value in every lane, where there is no such place in the row the neutral element."""
+        return [at_lane(self.get(value), lane) for lane in range(self.lanes)]
 
     # Memory
 
@@ -322,7 +328,6 @@ _COMPUTE: dict[type[object], Callable[[Lanes, Any], Values]] = {
     ops.ToElementOp: Lanes.to_element_of,
     ops.ToIndexOp: Lanes.to_index_of,
     CheckOp: Lanes.check_of,
-    ops.AccessOp: Lanes.access_of,
 }
 
 

@@ -17,8 +17,9 @@ from dlcb.dialects.cuda.builder import Operand
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.lowering.kernels.arguments import KernelBuilder
 from dlcb.lowering.kernels.flat import global_thread, split_index
-from dlcb.lowering.kernels.lanes import Lanes, Neighbours, Values, at_lane, number_of
+from dlcb.lowering.kernels.lanes import Lanes, Neighbours, Provider, Values, number_of
 from dlcb.lowering.kernels.row_plan import RowPlan
+from dlcb.lowering.kernels.shifted import ShiftedLanes, rows_of, vectors_start
 
 Item = Callable[[Lanes, "SSAValue | None", Operand], None]
 FAST = {"maximum": "fast_maximum", "minimum": "fast_minimum"}
@@ -38,6 +39,7 @@ class RowLowering:
         self.row_axes = kernel.axes[len(kernel.outer.dims) :]
         self.totals: dict[SSAValue, SSAValue] = {}
         self.kept: dict[SSAValue, SSAValue] = {}
+        self.shifted = rows_of(kernel) if schedule.shifted else None
         self.chains = 1
         """Totals that a thread keeps of a reduction during a pass."""
 
@@ -75,8 +77,7 @@ class RowLowering:
 
         def item(lanes: Lanes, place: SSAValue | None, chain: Operand) -> None:
             for op, total in running:
-                value = lanes.get(op.src)
-                sum_ = self.join(op, [at_lane(value, lane) for lane in range(lanes.lanes)])
+                sum_ = self.join(op, lanes.elements(op.src, self.neutral(op)))
                 b.write(self.both(op, b.read(total, chain), sum_), total, chain)
             if place is not None:
                 self._keep(number, lanes, place)
@@ -91,11 +92,14 @@ class RowLowering:
 
     def start(self, op: ops.ReduceOp, chains: int) -> SSAValue:
         """Totals of nothing; the first will be the reduction's result."""
-        b, kind = self.b, op.results[0].type
-        total = self.totals[op.results[0]] = b.local(kind, chains)
+        b = self.b
+        total = self.totals[op.results[0]] = b.local(op.results[0].type, chains)
         for chain in range(chains):
-            b.write(b.constant(number_of(op.initial), kind), total, chain)
+            b.write(self.neutral(op), total, chain)
         return total
+
+    def neutral(self, op: ops.ReduceOp) -> SSAValue:
+        return self.b.constant(number_of(op.initial), op.results[0].type)
 
     def both(self, op: ops.ReduceOp, x: SSAValue, y: SSAValue) -> SSAValue:
         """Two totals as one."""
@@ -130,6 +134,9 @@ class RowLowering:
         b, schedule = self.b, self.schedule
         v = schedule.vector
         lower, length = self.bounds()
+        if self.shifted is not None:
+            outer = self.outer_coords()
+            lower = vectors_start(b, self.shifted, v, {axis: outer[axis] for axis in self.outer_axes}, lower)
         first = b.add(lower, b.mul(self.lane(), b.constant(v, b.idx)))
         step = self.together() * v
         outer = self.outer_lanes(number)
@@ -170,7 +177,15 @@ class RowLowering:
                 return [b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(v)]
             return self.given(value)
 
-        body(Lanes(self.kernel, b, coords, v, provide), place, chain)
+        body(self.lanes_at(k, coords, provide), place, chain)
+
+    def lanes_at(self, k: SSAValue, coords: dict[SSAValue, Values], provide: Provider) -> Lanes:
+        """A thread's neighbours from row coordinate `k` on."""
+        kernel, b, v = self.kernel, self.b, self.schedule.vector
+        if self.shifted is None:
+            return Lanes(kernel, b, coords, v, provide)
+        lower, upper = (b.sub(bound, k) for bound in self.bounds())
+        return ShiftedLanes(kernel, b, coords, v, provide, self.shifted, lower, upper)
 
     def outer_coords(self) -> dict[SSAValue, Values]:
         return split_index(self.b, self.row_number(), self.outer_axes, self.kernel.outer.dims)

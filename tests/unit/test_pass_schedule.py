@@ -65,8 +65,11 @@ def test_a_row_of_literal_length_needs_one_variant_and_one_that_serves_all() -> 
     assert [("warp", 4, 32), ("block", 1, 64)] in found
 
 
-def test_a_row_that_no_vector_divides_is_walked_one_by_one() -> None:
+def test_a_row_that_no_vector_divides_is_walked_in_vectors_if_it_is_long() -> None:
     found = named(variants(scheduled(Norm(767), torch.randn(3, 5, 767))), "mean")
+    assert [("warp", 4, 32), ("block", 1, 64)] in found
+    found = named(variants(scheduled(Norm(63), torch.randn(3, 5, 63))), "mean")
+    assert found
     assert all(vector == 1 for chosen in found for _, vector, _ in chosen)
 
 

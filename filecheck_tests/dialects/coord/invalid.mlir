@@ -125,6 +125,20 @@ dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) 
 
 // -----
 
+// CHECK: schedule: start = late, expected shifted
+dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 0, stage = none, index = 32, start = late>] {
+}
+
+// -----
+
+// CHECK: schedule: row = block, vector = 1, start = shifted, expected a warp's or a block's row in vectors
+dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
+    schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 1, items = 0, stage = none, index = 32, start = shifted>] {
+}
+
+// -----
+
 // CHECK: schedule: a step of row = warp, expected block or column
 dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
     schedules [#dlcb.coord.schedule<row = warp, threads = 256, vector = 1, items = 0, stage = none, index = 32, step = 0>] {

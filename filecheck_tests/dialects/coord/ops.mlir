@@ -1,12 +1,13 @@
 // RUN: dlcb-opt %s | dlcb-opt - | filecheck %s
 
 // A row kernel: what is row-varying, a reduction makes row-invariant.
-// CHECK: dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>, #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>, #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>] {
+// CHECK: dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1] (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [#dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>, #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>, #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>, #dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>] {
 dlcb.coord.kernel @softmax params [p0, p1, s] outer [p0] row [p1]
     (%x: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) schedules [
       #dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 16, stage = registers, index = 32>,
       #dlcb.coord.schedule<row = warp, threads = 128, vector = 1, items = 0, stage = none, index = 64>,
-      #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>
+      #dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 4, stage = none, index = 32, step = 1>,
+      #dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
     ] {
   // CHECK-NEXT: %v = dlcb.coord.access %x at <[s, 1]> : !dlcb.coord.buffer<f32> -> f32
   %v = dlcb.coord.access %x at <[s, 1]> : !dlcb.coord.buffer<f32> -> f32

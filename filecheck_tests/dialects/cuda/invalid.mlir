@@ -199,6 +199,27 @@ dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.pt
 
 // -----
 
+// CHECK: a vector of 3 f32 does not exist
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32) threads 64 {
+  %a, %b, %c = dlcb.cuda.load_part %n, %n, %x[%n] : f32, f32, f32
+}
+
+// -----
+
+// CHECK: lower is f32, expected
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32) threads 64 {
+  %a, %b = dlcb.cuda.load_unaligned_part %f, %n, %x[%n] : f32, f32
+}
+
+// -----
+
+// CHECK: upper is i64, expected i32
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %m: i64, %f: f32) threads 64 {
+  dlcb.cuda.store_part %f, %f, %n, %m, %x[%n]
+}
+
+// -----
+
 // CHECK: a vector's element is i32, expected f32
 dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
   dlcb.cuda.store_vector %n, %n, %x[%n]

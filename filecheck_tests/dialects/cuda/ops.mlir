@@ -37,6 +37,12 @@ dlcb.cuda.kernel @values(%x: !dlcb.cuda.ptr<f32>, %h: !dlcb.cuda.ptr<f16>, %n: i
   %v0, %v1 = dlcb.cuda.load_vector %x[%i] : f32, f32
   // CHECK-NEXT: dlcb.cuda.store_vector %v0, %v1, %x[%i]
   dlcb.cuda.store_vector %v0, %v1, %x[%i]
+  // CHECK-NEXT: %w0, %w1 = dlcb.cuda.load_part %c, %n, %x[%i] : f32, f32
+  %w0, %w1 = dlcb.cuda.load_part %c, %n, %x[%i] : f32, f32
+  // CHECK-NEXT: %u0, %u1 = dlcb.cuda.load_unaligned_part %c, %n, %x[%i] : f32, f32
+  %u0, %u1 = dlcb.cuda.load_unaligned_part %c, %n, %x[%i] : f32, f32
+  // CHECK-NEXT: dlcb.cuda.store_part %w0, %u1, %c, %n, %x[%i]
+  dlcb.cuda.store_part %w0, %u1, %c, %n, %x[%i]
   // CHECK-NEXT: %a = dlcb.cuda.var %one : !dlcb.cuda.var<f32>
   %a = dlcb.cuda.var %one : !dlcb.cuda.var<f32>
   // CHECK-NEXT: dlcb.cuda.for %k = %i to %n step %c {
