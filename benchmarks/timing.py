@@ -1,16 +1,20 @@
 """The clocks of all benchmarks: CUDA graph replays by device events, whole calls by wall clock, the host's part of one.
 
-Where there is no GPU, the wall clock serves for all.
+Where there is no GPU, the wall clock serves for all. Benchmarks that run side by side on one machine, to use its cores
+while they compile, take turns to measure: `DLCB_BENCHMARK_LOCK` names a file that they lock meanwhile.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import os
 import statistics
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +25,7 @@ Call = Callable[[], Any]
 
 WARM_UP = 3
 """Calls before those that count: a first launch, a recorded one, a replayed one."""
+LOCK_VARIABLE = "DLCB_BENCHMARK_LOCK"
 EVENTS = "device events"
 WALL = "wall clock"
 
@@ -47,6 +52,18 @@ class Spread:
         return {name: self.median, f"{name}_p10": self.low, f"{name}_p90": self.high}
 
 
+@contextmanager
+def alone() -> Generator[None]:
+    """No other benchmark with the same lock measures meanwhile."""
+    path = os.environ.get(LOCK_VARIABLE)
+    if path is None:
+        yield
+        return
+    with Path(path).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # ends with the file
+        yield
+
+
 def synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -66,6 +83,7 @@ def seconds_to_host(make: Callable[[], Any]) -> tuple[Any, float]:
     return made, time.perf_counter() - began
 
 
+@alone()
 def wall_ms(calls: Sequence[Call], device: torch.device, rounds: int = 15, batch: int = 10) -> Spread:
     """Wall milliseconds of a call, the calls coming in turn; the device idle before and after each batch."""
     for _ in range(WARM_UP):
@@ -89,6 +107,7 @@ def median_ms(call: Call, device: torch.device) -> float:
     return wall_ms([call], device).median
 
 
+@alone()
 def host_us(calls: Sequence[Call], device: torch.device, rounds: int, batch: int, warm_up: int = WARM_UP) -> Spread:
     """Microseconds until a call returns, the calls coming in turn; the device is waited for between batches."""
     for _ in range(warm_up):
@@ -108,6 +127,7 @@ def host_us(calls: Sequence[Call], device: torch.device, rounds: int, batch: int
     return Spread.of(times)
 
 
+@alone()
 def device_ms(call: Call, device: torch.device, rounds: int) -> Spread:
     """Milliseconds of the device for a call that only replays a graph."""
     if device.type != "cuda":
