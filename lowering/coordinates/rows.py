@@ -159,7 +159,7 @@ class Numbering:
 
     def expr(self, e: Expr) -> int:
         """A coordinate expression."""
-        if e.value is not None:
+        if e.value is not None and not (self.general and e.value > 1):
             return self.shared("number", e.value)
         if not any(n.startswith("$") for n in e.free):
             return self.shared("param", self.parameter(e))
