@@ -9,10 +9,11 @@ axes, what vectors demand, shifted ones too, in tiles those along either axis, w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
@@ -22,6 +23,7 @@ from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.coord.shifted import shifted_rows
 from dlcb.dialects.coord.vectors import VectorFacts, vector_facts
+from dlcb.dialects.cuda.ops import ForOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
 from dlcb.errors import InternalError
@@ -31,6 +33,9 @@ from dlcb.lowering.kernels.rows import lower_row
 from dlcb.lowering.kernels.scan import lower_scan
 from dlcb.lowering.kernels.tile import lower_tile
 from dlcb.passes.stages import mark_stage
+
+LARGE_BODY = 8
+"""Ops of a loop that the compiler takes long for, if it unrolls it."""
 
 FORM, SCHEDULE, SPACE = "dlcb.form", "dlcb.schedule", "dlcb.space"
 
@@ -49,11 +54,12 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     """The variants of a kernel, in the order of its schedules."""
     if kernel.schedules is None:
         raise InternalError(f"kernel {kernel.symbol} has no schedule")
+    facts = vector_facts(kernel)
     space: dict[str, Attribute] = {
         "outer": kernel.outer,
         "row": kernel.row,
         "numbers": dims_attr(tuple(kernel.reached)),
-        "vector": _demands(vector_facts(kernel)),
+        "vector": _demands(facts),
         "stored": IntAttr(int(bool(row_stores(kernel)))),
     }
     found = crossing(kernel) if any(s.transpose is not None for s in kernel.schedules.data) else None
@@ -74,8 +80,25 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
         variant.attributes[SCHEDULE] = schedule
         variant.attributes[SPACE] = DictionaryAttr(space)
         variant.location = kernel.location
+        if is_seldom(schedule, kernel.schedules.data, facts):
+            keep_rolled(variant)
         lowered.append(variant)
     return lowered
+
+
+def is_seldom(schedule: ScheduleAttr, others: Iterable[ScheduleAttr], facts: VectorFacts) -> bool:
+    """Does it walk rows by single elements only where 32 bits do not reach them, or for nothing but an address that is
+    not aligned?"""
+    if schedule.row != "block" or schedule.items or schedule.vector > 1 or schedule.step is not None:
+        return False
+    return schedule.index == 64 or (not facts.divisible and any(other.vector > 1 for other in others))
+
+
+def keep_rolled(kernel: CudaKernelOp) -> None:
+    """Unrolling the large loops of kernels that seldom run is a third of the compiler's time."""
+    for op in kernel.walk():
+        if isinstance(op, ForOp) and op.unroll is None and len(op.body.block.ops) >= LARGE_BODY:
+            op.properties["rolled"] = UnitAttr()
 
 
 def _demands(facts: VectorFacts) -> DictionaryAttr:

@@ -229,7 +229,9 @@ class _KernelPrinter:
         name = self.name(counter)
         kind = c_spelling.VALUE[_type_name(counter)]
         head = f"for ({kind} {name} = {lower}; {name} < {upper}; {name} += {step}) {{"
-        return ("DLCB_UNROLL", head) if op.unroll is not None else (head,)
+        if op.unroll is not None:
+            return "DLCB_UNROLL", head
+        return ("DLCB_ROLLED", head) if op.rolled is not None else (head,)
 
     def shuffle(self, op: ops.ShuffleXorOp) -> str:
         source, source_index, target, target_index = self.spelled(op)

@@ -127,12 +127,16 @@ class IfOp(CudaOp):
         syntax.print_body(printer, self.body)
 
 
+_FLAGS = ("uniform", "unroll", "rolled")
+
+
 @irdl_op_definition
 class ForOp(CudaOp):
     """Runs the body for induction = lower, lower + step, … below upper; step > 0.
 
     `uniform`: all threads of the block agree on the bounds, so the body may hold barriers.
     `unroll`: the compiler unrolls it, so arrays that it indexes stay in registers.
+    `rolled`: it does not, which takes it less time.
     """
 
     name = "dlcb.cuda.for"
@@ -141,6 +145,7 @@ class ForOp(CudaOp):
     step = operand_def()
     uniform = opt_prop_def(UnitAttr)
     unroll = opt_prop_def(UnitAttr)
+    rolled = opt_prop_def(UnitAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
 
@@ -155,7 +160,7 @@ class ForOp(CudaOp):
         step = syntax.parse_value(parser)
         return cls.create(
             operands=(lower, upper, step),
-            properties=syntax.parse_flags(parser, ("uniform", "unroll")),
+            properties=syntax.parse_flags(parser, _FLAGS),
             attributes=syntax.parse_attributes(parser),
             regions=(syntax.parse_body(parser, (induction.resolve(lower.type),)),),
         )
@@ -166,11 +171,13 @@ class ForOp(CudaOp):
         for word, value in ((" = ", self.lower), (" to ", self.upper), (" step ", self.step)):
             printer.print_string(word)
             printer.print_operand(value)
-        syntax.print_flags(printer, {"uniform": self.uniform is not None, "unroll": self.unroll is not None})
+        syntax.print_flags(printer, {flag: flag in self.properties for flag in _FLAGS})
         syntax.print_attributes(printer, self.attributes)
         syntax.print_body(printer, self.body)
 
     def verify_(self) -> None:
+        if self.unroll is not None and self.rolled is not None:
+            raise VerifyException("a loop is unrolled or stays rolled, not both")
         verify_integer("lower", self.lower)
         verify_same("upper", self.upper.type, self.lower.type)
         verify_same("step", self.step.type, self.lower.type)

@@ -79,6 +79,30 @@ dlcb.coord.kernel @sum params [p0, p1] outer [p0] row [p1] (%x: !dlcb.coord.buff
 
 // -----
 
+// Large loops of what seldom runs stay rolled: rows that 32 bits do not reach, and with a length that vectors divide, rows
+// at an address that is not aligned.
+// CHECK: dlcb.cuda.kernel @norm_block4_v4
+// CHECK-NOT: rolled
+// CHECK: dlcb.cuda.kernel @norm_blocklong_v4(
+// CHECK-NOT: rolled
+// CHECK: dlcb.cuda.kernel @norm_blocklong_v1(
+// CHECK: dlcb.cuda.for {{.*}} rolled
+// CHECK: dlcb.cuda.kernel @norm_blocklong_v1_i64(
+// CHECK: dlcb.cuda.for {{.*}} rolled
+dlcb.coord.kernel @norm params [p0] outer [p0] row [4096] (%x: !dlcb.coord.buffer<f32>, %y: !dlcb.coord.buffer<f32>, %o: !dlcb.coord.buffer<f32>) at (%i, %k) schedules [
+    #dlcb.coord.schedule<row = block, threads = 256, vector = 4, items = 4, stage = registers, index = 32>,
+    #dlcb.coord.schedule<row = block, threads = 512, vector = 4, items = 0, stage = none, index = 32>,
+    #dlcb.coord.schedule<row = block, threads = 512, vector = 1, items = 0, stage = none, index = 32>,
+    #dlcb.coord.schedule<row = block, threads = 512, vector = 1, items = 0, stage = none, index = 64>] {
+  %v = dlcb.coord.access %x at <[4096, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %w = dlcb.coord.access %y at <[4096, 1]> : !dlcb.coord.buffer<f32> -> f32
+  %p = dlcb.coord.scalar "mul" %v, %w : (f32, f32) -> f32
+  %s = dlcb.coord.reduce "add" %p from 0.0 : f32 : f32
+  dlcb.coord.store %s, %o at <[1, 0]> : f32, !dlcb.coord.buffer<f32>
+}
+
+// -----
+
 // Threads of a column meet in shared memory, behind a barrier; how many they are the host program says.
 // CHECK: dlcb.cuda.kernel @columns_column4_v1(%b0: !dlcb.cuda.ptr<f32>, %b1: !dlcb.cuda.ptr<f32>
 // CHECK-SAME: "value lanes 1"

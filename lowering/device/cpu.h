@@ -195,6 +195,7 @@ static inline bool dlcb_aligned(const void* address, size_t bytes) {
   ++dlcb_self.shuffles;                                                    \
   dlcb_shuffle_xor(source + dlcb_w * DLCB_WARP, source_index, target + dlcb_w * DLCB_WARP, target_index, mask)
 #define DLCB_UNROLL
+#define DLCB_ROLLED
 
 // Rows of `source` and `target` are a warp's lanes.
 template <class T, size_t N, size_t M>

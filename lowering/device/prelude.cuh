@@ -24,6 +24,7 @@ typedef unsigned long long dlcb_u64;
 #define DLCB_SHUFFLE_XOR(source, source_index, target, target_index, mask) \
   target[target_index] = dlcb_shuffle_xor(source[source_index], mask)
 #define DLCB_UNROLL _Pragma("unroll")
+#define DLCB_ROLLED _Pragma("unroll 1")
 // The hardware faults at an address that is no multiple, so nothing is asked.
 #define DLCB_ALIGNED(address, bytes) true
 // What assert() calls, which NVRTC knows without a header. The line is the number of the check.

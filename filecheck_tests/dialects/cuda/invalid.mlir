@@ -258,6 +258,14 @@ dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.pt
 
 // -----
 
+// CHECK: a loop is unrolled or stays rolled, not both
+dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
+  dlcb.cuda.for %k = %n to %n step %n unroll rolled {
+  }
+}
+
+// -----
+
 // CHECK: mask is 32, expected 1 to 31
 dlcb.cuda.kernel @k(%x: !dlcb.cuda.ptr<f32>, %n: i32, %f: f32, %h: !dlcb.cuda.ptr<f16>) threads 64 {
   %l = dlcb.cuda.local : !dlcb.cuda.local<f32, 1>

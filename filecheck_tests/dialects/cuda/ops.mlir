@@ -69,6 +69,11 @@ dlcb.cuda.kernel @phases(%x: !dlcb.cuda.ptr<f32>, %n: i32) threads 64 attributes
   %zero = dlcb.cuda.constant 0 : i32
   %one = dlcb.cuda.constant 1 : i32
   %yes = dlcb.cuda.constant true
+  %first = dlcb.cuda.read %l[%zero] : f32
+  // CHECK: dlcb.cuda.for %i = %zero to %n step %one rolled {
+  dlcb.cuda.for %i = %zero to %n step %one rolled {
+    dlcb.cuda.write %first, %s[%i]
+  }
   // CHECK: dlcb.cuda.for %k = %zero to %n step %one uniform unroll {
   dlcb.cuda.for %k = %zero to %n step %one uniform unroll {
     %t = dlcb.cuda.thread_idx : i32
