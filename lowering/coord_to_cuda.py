@@ -22,7 +22,7 @@ from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
 from dlcb.dialects.coord.shifted import shifted_rows
-from dlcb.dialects.coord.vectors import VectorFacts, vector_facts
+from dlcb.dialects.coord.vectors import VectorFacts, column_facts, vector_facts
 from dlcb.dialects.cuda.ops import ForOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.types import dims_attr
@@ -67,6 +67,8 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
         space |= zip(("across", "along"), map(_demands, facts_of(kernel, found)), strict=True)
     if any(s.shifted for s in kernel.schedules.data) and (rows := shifted_rows(kernel)) is not None:
         space["shifted"] = _demands(VectorFacts(rows.widest, rows.aligned, ()))
+    if any(s.row == "column" and s.vector > 1 for s in kernel.schedules.data):
+        space["columns"] = _demands(column_facts(kernel))
     lowered: list[CudaKernelOp] = []
     plan = RowPlan(kernel) if kernel.row.dims else None
     along_row = lower_scan if kernel.has_scans else lower_row

@@ -3,11 +3,13 @@ where there are too few of them for the device."""
 
 from __future__ import annotations
 
-from dlcb.dialects.coord.schedule import WARP
+from dlcb.dialects.coord.schedule import WARP, ScheduleAttr
 from dlcb.dialects.shape.expr import Expr, ceildiv, const, floordiv, le, logical_and, lt, maximum, minimum, mul, select
 
 SPLIT_BLOCKS = 1024
 """Blocks that fill a device: more than any has at once."""
+WHOLE_BLOCKS = 256
+"""Blocks that keep it busy."""
 PART_ELEMENTS = 8192
 """What a block of a part moves at least, so that it is worth its start: what it reads, and as much again where rows are
 stored whole."""
@@ -15,32 +17,48 @@ LEAST_WORK = 4
 """Parts of this kind below which one block is as fast as several and the launches of further steps."""
 
 
-def lanes_of(rows: Expr) -> Expr:
-    """Neighbouring rows of a column's block."""
-    return minimum(maximum(rows, 1), WARP)
+def block_rows(schedule: ScheduleAttr) -> int:
+    """The neighbouring rows that a block has at most: of columns `vector` a thread of a warp."""
+    return WARP * schedule.vector if schedule.row == "column" else 1
 
 
-def groups_of(rows: Expr, column: bool) -> Expr:
+def beside(rows: Expr, most: int) -> Expr:
+    """The neighbouring rows that a block has."""
+    return minimum(maximum(rows, 1), most) if most > 1 else const(1)
+
+
+def groups_of(rows: Expr, most: int) -> Expr:
     """The blocks that have different rows."""
-    return ceildiv(rows, lanes_of(rows)) if column else rows
+    return ceildiv(rows, beside(rows, most))
 
 
-def parts_of(rows: Expr, length: Expr, column: bool, stored: bool) -> Expr:
-    """Into how many parts rows of this length are cut: 0 (they are not), or 2 and more."""
-    groups = maximum(groups_of(rows, column), 1)
-    work = _work(length, lanes_of(rows) if column else const(1), stored)
-    cut = logical_and(_is_long(work), _are_few(groups, stored))
-    return select(cut, minimum(work, floordiv(SPLIT_BLOCKS, groups)), 0)
+def parts_of(rows: Expr, length: Expr, most: int, stored: bool) -> Expr:
+    """Into how many parts rows of this length are cut: 0 (they are not), or 2 and more. Whether they are follows from
+    blocks of a warp's columns at most: to have more would pay for no further launch."""
+    few = min(most, WARP)
+    cut = logical_and(_is_long(_work(length, beside(rows, few), stored)), _are_few(_blocks(rows, few), stored))
+    return select(
+        cut, minimum(_work(length, beside(rows, most), stored), floordiv(SPLIT_BLOCKS, _blocks(rows, most))), 0
+    )
 
 
-def may_be_cut(rows: Expr, length: Expr, column: bool, stored: bool) -> bool:
+def _blocks(rows: Expr, most: int) -> Expr:
+    return maximum(groups_of(rows, most), 1)
+
+
+def fills_device(rows: Expr, most: int) -> Expr:
+    """Are there blocks enough if none is cut?"""
+    return le(WHOLE_BLOCKS, groups_of(rows, most))
+
+
+def may_be_cut(rows: Expr, length: Expr, most: int, stored: bool) -> bool:
     """May rows be cut, at some sizes of which none is 0?"""
-    lanes = WARP if column else 1
-    if _is_long(_work(length, const(lanes), stored)).value == 0:
+    most = min(most, WARP)
+    if _is_long(_work(length, const(most), stored)).value == 0:
         return False
-    shortest = (LEAST_WORK - 1) * _part_elements(stored) // lanes + 1
+    shortest = (LEAST_WORK - 1) * _part_elements(stored) // most + 1
     fewest = _fewest(rows, length, shortest)
-    return _are_few(groups_of(const(fewest), column), stored).value != 0
+    return _are_few(groups_of(const(fewest), most), stored).value != 0
 
 
 def _fewest(rows: Expr, length: Expr, shortest: int) -> int:
@@ -58,8 +76,8 @@ def _part_elements(stored: bool) -> int:
     return PART_ELEMENTS // 2 if stored else PART_ELEMENTS
 
 
-def _work(length: Expr, lanes: Expr, stored: bool) -> Expr:
-    return ceildiv(mul(length, lanes), _part_elements(stored))
+def _work(length: Expr, rows: Expr, stored: bool) -> Expr:
+    return ceildiv(mul(length, rows), _part_elements(stored))
 
 
 def _is_long(work: Expr) -> Expr:

@@ -31,8 +31,8 @@ from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp, LoopOp
 from dlcb.dialects.coord.schedule import MAX_THREAD_ROW, WARP, ScheduleAttr
 from dlcb.dialects.coord.shifted import shifted_rows
-from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, memory_ops, vector_facts
-from dlcb.passes.parts import may_be_cut
+from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, column_facts, memory_ops, vector_facts
+from dlcb.passes.parts import fills_device, may_be_cut
 from dlcb.passes.precision import relax_precision
 from dlcb.passes.scan_schedule import scan_schedules
 from dlcb.passes.stages import mark_stage
@@ -59,6 +59,8 @@ COLUMN_ITEMS = 4
 """Row elements of a column that a thread loads at once."""
 NARROW_ITEMS = 8
 """As many, of a part, where none has more than two bytes."""
+COLUMN_VECTOR = 4
+"""Neighbouring columns that a thread has at most."""
 
 
 def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
@@ -116,13 +118,13 @@ def row_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     column = not along_memory(kernel)
     facts = vector_facts(kernel)
     if column:
-        found = column_schedules(kernel, bits)
+        found = column_schedules(kernel, uses, bits)
     elif facts.strided:
         found = [ScheduleAttr.of("block", BLOCK_THREADS, 1, 0, "none", i) for i in bits]
     else:
         found = along_schedules(kernel, uses, facts, bits)
-    if may_split(kernel, uses, column):
-        found += step_schedules(kernel, uses, 1 if column else facts.widest, column, bits)
+    if may_split(kernel, uses, WARP if column else 1):
+        found += step_schedules(kernel, uses, column, bits)
     return found
 
 
@@ -131,19 +133,17 @@ def _row_length(kernel: KernelOp) -> int | None:
     return prod(d for d in row if isinstance(d, int)) if all(isinstance(d, int) for d in row) else None
 
 
-def column_schedules(kernel: KernelOp, bits: Sequence[int]) -> list[ScheduleAttr]:
+def column_schedules(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int]) -> list[ScheduleAttr]:
     length = _row_length(kernel)
     thread = [ScheduleAttr.of("thread", WARP_THREADS, 1, 0, "none", i) for i in bits]
     if length is not None and length <= MAX_THREAD_ROW:
         return thread
-    columns = [ScheduleAttr.of("column", BLOCK_THREADS, 1, COLUMN_ITEMS, "none", i) for i in bits]
+    forms = _column_forms(kernel, uses, bits)
+    most = WARP * _column_vector(kernel)
+    if not any(fills_device(use.product(kernel.outer.dims), most).value != 0 for use in uses or [UNKNOWN]):
+        forms = [(1, i) for i in bits]
+    columns = [ScheduleAttr.of("column", BLOCK_THREADS, v, COLUMN_ITEMS, "none", i) for v, i in forms]
     return columns if length is not None else [thread[0], *columns]
-
-
-def _step_bits(kernel: KernelOp, column: bool, bits: Sequence[int]) -> int:
-    """Bits of a long loop over the row: 64 cost little more where it moves vectors, unless coordinates take
-    divisions."""
-    return bits[0] if column or len(kernel.row.dims) > 1 else bits[-1]
 
 
 def along_schedules(
@@ -193,40 +193,69 @@ def _shifted_classes(length: int | None, v: int) -> list[ScheduleAttr]:
     return [long]
 
 
-def may_split(kernel: KernelOp, uses: Sequence[Use], column: bool) -> bool:
-    """May cutting rows into parts pay, in some launch?"""
+def may_split(kernel: KernelOp, uses: Sequence[Use], most: int) -> bool:
+    """May cutting rows into parts pay, in some launch, if a block has so many rows at most?"""
     stored = bool(row_stores(kernel))
     return any(
-        may_be_cut(use.product(kernel.outer.dims), use.product(kernel.row.dims), column, stored)
+        may_be_cut(use.product(kernel.outer.dims), use.product(kernel.row.dims), most, stored)
         for use in uses or [UNKNOWN]
     )
 
 
-def step_schedules(
-    kernel: KernelOp, uses: Sequence[Use], widest: int, column: bool, bits: Sequence[int]
-) -> list[ScheduleAttr]:
-    """The last of each step serves all. A last step that stores no whole row does little. Shifted vectors serve rows
-    that start at a multiple as well."""
+def step_schedules(kernel: KernelOp, uses: Sequence[Use], column: bool, bits: Sequence[int]) -> list[ScheduleAttr]:
+    """The last of each step serves all. A last step that stores no whole row does little."""
     level = reduction_levels(kernel)
     last = max(level.values())
     walks = last == max([level_of(op, level) for op in row_stores(kernel)], default=0)
-    binding, items = ("column", _column_items(kernel)) if column else ("block", 0)
-    shifted = 1 if column else _shifted_width(kernel, uses, widest)
-    if _row_length(kernel) is not None and shifted <= widest:
-        shifted = 1
-    little = (1, bits[-1], False)
-    forms = dict.fromkeys([(max(widest, shifted), _step_bits(kernel, column, bits), shifted > 1), little])
+    make = _column_steps if column else _block_steps
+    found: list[ScheduleAttr] = []
+    for step in range(last + 1):
+        forms = make(kernel, uses, bits, step)
+        found += forms if step < last or walks else forms[-1:]
+    return found
+
+
+def _column_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int], step: int) -> list[ScheduleAttr]:
+    many = NARROW_ITEMS if _is_narrow(kernel) else COLUMN_ITEMS
     return [
-        ScheduleAttr.of(binding, BLOCK_THREADS, v, items, "none", i, step, shifted=start)
-        for step in range(last + 1)
-        for v, i, start in (forms if step < last or walks else [little])
+        ScheduleAttr.of("column", BLOCK_THREADS, v, COLUMN_ITEMS if v > 1 else many, "none", i, step)
+        for v, i in _column_forms(kernel, uses, bits)
     ]
 
 
-def _column_items(kernel: KernelOp) -> int:
+def _block_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int], step: int) -> list[ScheduleAttr]:
+    """Shifted vectors serve rows that start at a multiple as well. Coordinates of 64 bits cost a long loop little,
+    unless they take divisions."""
+    widest = vector_facts(kernel).widest
+    shifted = _shifted_width(kernel, uses, widest)
+    if _row_length(kernel) is not None and shifted <= widest:
+        shifted = 1
+    first = bits[0] if len(kernel.row.dims) > 1 else bits[-1]
+    forms = dict.fromkeys([(max(widest, shifted), first, shifted > 1), (1, bits[-1], False)])
+    return [ScheduleAttr.of("block", BLOCK_THREADS, v, 0, "none", i, step, shifted=start) for v, i, start in forms]
+
+
+def _column_forms(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int]) -> list[tuple[int, int]]:
+    """Neighbouring rows of a thread, and bits. Where all sizes allow several rows, one is for odd addresses alone."""
+    vector, divisible = _column_vector(kernel), column_facts(kernel).divisible
+    if vector == 1:
+        return [(1, i) for i in bits]
+    proved = all(use.is_multiple(d, vector) for use in uses or [UNKNOWN] for d in divisible)
+    return [(vector, bits[0]), *((1, i) for i in (bits[-1:] if proved else bits))]
+
+
+def _column_vector(kernel: KernelOp) -> int:
+    """The neighbouring rows of a thread, whose elements it moves at once: one where an element has four bytes or
+    more."""
+    loops = any(isinstance(op, LoopOp) for op in kernel.body.walk())
+    return min(COLUMN_VECTOR, column_facts(kernel).widest) if _is_narrow(kernel) and not loops else 1
+
+
+def _is_narrow(kernel: KernelOp) -> bool:
+    """Has no element of a row more than two bytes?"""
     outer = len(kernel.outer.dims)
     along = [buffer_element(op.buffer) for op in memory_ops(kernel) if any(op.strides.dims[outer:])]
-    return NARROW_ITEMS if max(along, default=0) <= 2 else COLUMN_ITEMS
+    return max(along, default=0) <= 2
 
 
 def _row_classes(length: int | None, v: int) -> list[ScheduleAttr]:

@@ -33,11 +33,11 @@ class ScheduleAttr(ParametrizedAttribute):
 
     * `row`: what walks the row coordinates: `none` (no row: one thread an outer coordinate, or `vector` of them),
       `warp` (32 lanes a row, threads / 32 rows a block), `block` (all threads, one row a block), `thread` (one thread
-      walks a whole row), `column` (up to 32 neighbouring rows a block, threads / rows threads each). Of scans: `tile`
-      (all threads of a block, one row, by tiles of `items` neighbouring coordinates a thread), `walk` (one thread a
-      row, item by item); `block` is a single tile.
+      walks a whole row), `column` (up to 32 · `vector` neighbouring rows a block, `vector` a thread; several threads
+      walk each). Of scans: `tile` (all threads of a block, one row, by tiles of `items` neighbouring coordinates a
+      thread), `walk` (one thread a row, item by item); `block` is a single tile.
     * `vector`: neighbouring coordinates of the innermost axis that a thread computes together and loads and stores at
-      once.
+      once; of a `column`, those of the innermost outer axis: neighbouring rows.
     * `items`: row coordinates a thread holds; 0 means as many as the row needs, in a loop. Of a `column`: those that a
       thread walks at once, each into a total of its own.
     * `stage`: whether what is loaded in the first pass over the row stays in registers for the later ones.
@@ -138,17 +138,15 @@ class ScheduleAttr(ParametrizedAttribute):
             raise VerifyException(f"schedule: index = {self.index}, expected 32 or 64")
         if self.staged and not 1 <= self.items <= MAX_STAGED_ITEMS:
             raise VerifyException(f"schedule: {self.items} items staged in registers, expected 1 to {MAX_STAGED_ITEMS}")
-        if self.row == "column" and (self.items < 1 or self.vector > 1):
-            raise VerifyException(
-                f"schedule: a column of {self.items} items, vector = {self.vector}, expected 1 item or more, vector = 1"
-            )
+        if self.row == "column" and self.items < 1:
+            raise VerifyException(f"schedule: a column of {self.items} items, expected 1 or more")
         if self.row == "tile" and self.items < 1:
             raise VerifyException(f"schedule: a tile of {self.items} items, expected 1 or more")
         if self.step is not None and self.row not in ("block", "column"):
             raise VerifyException(f"schedule: a step of row = {self.row}, expected block or column")
         if isinstance(self.start_attr, StringAttr):
             self._verify_start(self.start_attr.data)
-        if self.items % self.vector:
+        if self.row != "column" and self.items % self.vector:
             raise VerifyException(f"schedule: {self.items} items are not a multiple of the vector, {self.vector}")
         if self.transpose is not None:
             self._verify_tile(self.transpose)

@@ -127,6 +127,11 @@ def vector_facts(kernel: KernelOp) -> VectorFacts:
     return facts_along(kernel, memory_ops(kernel), len(kernel.axes) - 1)
 
 
+def column_facts(kernel: KernelOp) -> VectorFacts:
+    """Of the same, along the innermost outer axis: rows that lie across memory, beside one another."""
+    return facts_along(kernel, memory_ops(kernel), len(kernel.outer.dims) - 1)
+
+
 def _moves_outside(op: AccessOp, axis: int) -> bool:
     """Does it lie elsewhere along other axes? What does not is small, and may take several loads a vector."""
     return any(dim != 0 for i, dim in enumerate(op.strides.dims) if i != axis)

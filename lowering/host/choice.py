@@ -23,7 +23,7 @@ from dlcb.lowering.coord_to_cuda import SCHEDULE, SPACE
 from dlcb.lowering.host.memory import Array, Memory, span
 from dlcb.lowering.kernels import arguments
 from dlcb.lowering.kernels.arguments import INTEGERS, WORKSPACE
-from dlcb.passes.parts import chunk_of, groups_of, lanes_of, parts_of
+from dlcb.passes.parts import beside, block_rows, chunk_of, fills_device, groups_of, parts_of
 from dlcb.passes.sizes import DefinedSizes
 
 
@@ -101,10 +101,9 @@ class _Form:
         self.rows = self.product(self.dims("outer"))
         self.length = self.product(self.dims("row"))
         self.variants = [_Variant(self, kernel) for kernel in kernels]
-        step = next((v.schedule for v in self.variants if v.schedule.step is not None), None)
-        self.column = (step or self.variants[0].schedule).row == "column"
+        most = max([block_rows(v.schedule) for v in self.variants if v.schedule.step is not None], default=0)
         stored = bool(int_of(space.data["stored"]))
-        self.parts = const(0) if step is None else parts_of(self.rows, self.length, self.column, stored)
+        self.parts = parts_of(self.rows, self.length, most, stored) if most else const(0)
 
     def part(self, name: str) -> DictionaryAttr:
         part = self.space.data[name]
@@ -124,6 +123,13 @@ class _Form:
         for dim in dims:
             total = mul(total, self.value(dim))
         return total
+
+
+def _demanding(schedule: ScheduleAttr) -> str:
+    """The part of the space that says what vectors along the innermost axis demand, or beside columns."""
+    if schedule.row == "column":
+        return "columns"
+    return "shifted" if schedule.shifted else "vector"
 
 
 class _Variant:
@@ -180,6 +186,8 @@ class _Variant:
             together = WARP if schedule.row == "warp" else schedule.threads
             outside = schedule.vector - 1 if schedule.shifted else 0
             found.append(le(add(form.length, outside), together * schedule.items))
+        if schedule.row == "column" and schedule.vector > 1 and schedule.step is None:
+            found.append(fills_device(form.rows, block_rows(schedule)))
         if schedule.row == "thread":
             found.append(le(form.length, MAX_THREAD_ROW))
         return found
@@ -199,7 +207,7 @@ class _Variant:
         """The widths of vectors, each with the part of the space that says what they demand."""
         tile = self.schedule.transpose
         if tile is None:
-            widths = [(self.schedule.vector, "shifted" if self.schedule.shifted else "vector")]
+            widths = [(self.schedule.vector, _demanding(self.schedule))]
         else:
             widths = [(self.schedule.vector, "across"), (tile.vector, "along")]
         return [(vector, what) for vector, what in widths if vector > 1]
@@ -231,8 +239,8 @@ class _Variant:
                 return ceildiv(rows, schedule.threads // WARP)
             case "thread":
                 return ceildiv(rows, schedule.threads)
-            case row:
-                return groups_of(rows, row == "column")
+            case _:
+                return groups_of(rows, block_rows(schedule))
 
     def _tiles(self, tile: TransposeAttr) -> Expr:
         outer = self.form.dims("outer")
@@ -255,13 +263,17 @@ class _Variant:
             return b.magic_mul(b.index_value(value), bits), kind
         return b.magic_shift(b.index_value(value), bits), kind
 
+    def _lanes(self) -> Expr:
+        """The threads of a column's block that stand beside one another."""
+        return ceildiv(beside(self.form.rows, block_rows(self.schedule)), self.schedule.vector)
+
     def _number(self, name: str) -> Expr:
         form = self.form
         match name:
             case arguments.LANES:
-                return lanes_of(form.rows)
+                return self._lanes()
             case arguments.ACROSS:
-                return floordiv(self.schedule.threads, lanes_of(form.rows))
+                return floordiv(self.schedule.threads, self._lanes())
             case arguments.PARTS:
                 return form.parts
             case arguments.CHUNK:

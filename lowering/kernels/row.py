@@ -59,7 +59,7 @@ class RowLowering:
                 self.each_item(last, lambda lanes, _, chain: self.store_item(last, lanes, chain))
             if self.plan.once_stores:
                 with self.b.if_(self.is_first()):
-                    lanes = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
+                    lanes = self.outer_values()
                     for op in self.plan.once_stores:
                         lanes.store(op)
 
@@ -72,13 +72,11 @@ class RowLowering:
         return self.plan.stored(number, self.schedule.staged)
 
     def reduce_pass(self, number: int, group: Sequence[ops.ReduceOp]) -> None:
-        b = self.b
         running = [(op, self.start(op, self.chains)) for op in group]
 
         def item(lanes: Lanes, place: SSAValue | None, chain: Operand) -> None:
             for op, total in running:
-                sum_ = self.join(op, lanes.elements(op.src, self.neutral(op)))
-                b.write(self.both(op, b.read(total, chain), sum_), total, chain)
+                self.include(op, total, lanes, chain)
             if place is not None:
                 self._keep(number, lanes, place)
             self.store_item(number, lanes, chain)
@@ -86,9 +84,17 @@ class RowLowering:
         with self.row_guard():
             self.each_item(number, item)
         for op, total in running:
-            if self.chains > 1:
-                b.write(self.join(op, [b.read(total, chain) for chain in range(self.chains)]), total, 0)
+            self.join_chains(op, total)
             self.combine(op, total)
+
+    def join_chains(self, op: ops.ReduceOp, total: SSAValue) -> None:
+        """A thread's totals of a reduction as one."""
+
+    def include(self, op: ops.ReduceOp, total: SSAValue, lanes: Lanes, chain: Operand) -> None:
+        """Add what an item gives to a total."""
+        b = self.b
+        sum_ = self.join(op, lanes.elements(op.src, self.neutral(op)))
+        b.write(self.both(op, b.read(total, chain), sum_), total, chain)
 
     def start(self, op: ops.ReduceOp, chains: int) -> SSAValue:
         """Totals of nothing; the first will be the reduction's result."""
@@ -152,32 +158,37 @@ class RowLowering:
 
     def outer_lanes(self, number: int) -> Lanes:
         """What a pass needs that is the same for all items."""
-        outer = Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
+        outer = self.outer_values()
         for value in self.plan.invariants(number, self.schedule.staged):
             outer.get(value)
         return outer
 
+    def outer_values(self) -> Lanes:
+        """What does not depend on the row."""
+        return Lanes(self.kernel, self.b, self.outer_coords(), 1, self.given)
+
     def item(
         self, k: SSAValue, place: SSAValue | None, number: int, body: Item, outer: Lanes, chain: Operand = 0
     ) -> None:
-        b, v = self.b, self.schedule.vector
-        coords = dict(outer.values)
-        sizes = self.kernel.row.dims
-        if len(sizes) == 1:
-            coords[self.row_axes[0]] = Neighbours(b, k, v) if v > 1 else [k]
-        else:
-            unit = k
-            if v > 1:
-                unit = b.truncdiv(k, b.constant(v, b.idx))
-            coords |= split_index(b, unit, self.row_axes, sizes, v)
+        b = self.b
+        coords = outer.values | self.row_coords(k)
 
         def provide(value: SSAValue) -> Values | None:
             kept = self.kept.get(value)
             if kept is not None and place is not None and self.plan.staged[value] < number:
-                return [b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(v)]
+                return [
+                    b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(self.schedule.vector)
+                ]
             return self.given(value)
 
         body(self.lanes_at(k, coords, provide), place, chain)
+
+    def row_coords(self, k: SSAValue) -> dict[SSAValue, Values]:
+        b, v, sizes = self.b, self.schedule.vector, self.kernel.row.dims
+        if len(sizes) == 1:
+            return {self.row_axes[0]: Neighbours(b, k, v) if v > 1 else [k]}
+        unit = k if v == 1 else b.truncdiv(k, b.constant(v, b.idx))
+        return split_index(b, unit, self.row_axes, sizes, v)
 
     def lanes_at(self, k: SSAValue, coords: dict[SSAValue, Values], provide: Provider) -> Lanes:
         """A thread's neighbours from row coordinate `k` on."""

@@ -49,8 +49,17 @@ class SplitRow(RowLowering):
         self.reduce_pass(self.step, group)
         with self.row_guard(), self.b.if_(self.first_thread()):
             for op in group:
-                self.b.store(self.b.read(self.totals[op.results[0]], 0), self.workspace[op], self.place(self.part()))
+                self.leave(op)
         return self.b.done()
+
+    def leave(self, op: ops.ReduceOp) -> None:
+        """Put what this step found of a part, of one row or of several beside one another, into the workspace."""
+        b, place = self.b, self.place(self.part())
+        found = [b.read(self.totals[op.results[0]], row) for row in range(self.rows_of_thread())]
+        if len(found) > 1:
+            b.store_vector(found, self.workspace[op], place)
+        else:
+            b.store(found[0], self.workspace[op], place)
 
     def needed(self) -> list[ops.ReduceOp]:
         """What this step needs of earlier ones, in their order."""
@@ -69,13 +78,20 @@ class SplitRow(RowLowering):
         """Combine what an earlier step found of each part."""
         b, total = self.b, self.start(op, 1)
         with self.row_guard(), b.for_(*self.walk(b.number([PARTS]))) as part:
-            found = b.load(self.workspace[op], self.place(part))
-            b.write(self.both(op, b.read(total, 0), found), total, 0)
+            array, place = self.workspace[op], self.place(part)
+            rows = self.rows_of_thread()
+            for row, found in enumerate(b.load_vector(array, place, rows) if rows > 1 else [b.load(array, place)]):
+                b.write(self.both(op, b.read(total, row), found), total, row)
         self.combine(op, total)
 
     def place(self, part: SSAValue) -> SSAValue:
         b = self.b
-        return b.add(b.mul(part, b.number(self.kernel.outer.dims)), self.row_number())
+        first = b.mul(self.row_number(), b.constant(self.rows_of_thread(), b.idx))
+        return b.add(b.mul(part, b.number(self.kernel.outer.dims)), first)
+
+    def rows_of_thread(self) -> int:
+        """The neighbouring rows that a thread has."""
+        return 1
 
     def part(self) -> SSAValue:
         return self._divided()[0]
@@ -107,3 +123,6 @@ class SplitBlock(SplitRow):
 
 class SplitColumn(SplitRow, ColumnRow):
     """A block the parts of neighbouring rows."""
+
+    def rows_of_thread(self) -> int:
+        return self.rows

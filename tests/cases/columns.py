@@ -14,6 +14,8 @@ from dlcb.tests.cases.table import case, given, lying
 from dlcb.tests.graphs import Graph, channels_last, expanded, stepped, transposed
 
 COLUMNS = [(0, 5), (5, 0), (1, 1), (16, 33), (17, 33), (97, 1), (1009, 3), (700, 70), (20011, 3), (1500, 40)]
+SEVERAL = [(17, 4), (40, 8), (97, 128), (1009, 12), (5003, 4), (700, 260)]
+"""Columns of which a thread has several, if they are narrow."""
 
 
 def with_nan(x: Tensor) -> Tensor:
@@ -27,7 +29,8 @@ for element in ("f32", "f16"):
 
     @case(
         f"sum and mean of columns {element}",
-        [(given(n, m, element=element),) for n, m in COLUMNS] + [(x,) for x in lying(90, 40, element=element)],
+        [(given(n, m, element=element),) for n, m in COLUMNS + SEVERAL]
+        + [(x,) for x in lying(90, 40, element=element)],
         lambda x: ((x * 2).sum(0), x.mean(0, keepdim=True)),
     )
     def _(g: Graph, element: str = element) -> None:

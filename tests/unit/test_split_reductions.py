@@ -25,9 +25,9 @@ SIZES = strategies.integers(0, 2**33)
 given = Inputs(11)
 
 
-@examples(SIZES, SIZES, strategies.booleans(), strategies.booleans())
-def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bool, stored: bool) -> None:
-    parts, groups = parts_of(const(rows), const(length), column, stored).value, groups_of(const(rows), column).value
+@examples(SIZES, SIZES, strategies.sampled_from((1, 32, 128)), strategies.booleans())
+def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, most: int, stored: bool) -> None:
+    parts, groups = parts_of(const(rows), const(length), most, stored).value, groups_of(const(rows), most).value
     assert parts is not None
     assert groups is not None
     chunk = chunk_of(const(length), const(parts)).value or 0
@@ -36,7 +36,7 @@ def test_parts_cover_rows_and_fill_the_device(rows: int, length: int, column: bo
         assert parts >= 2
         assert parts * groups <= SPLIT_BLOCKS
         assert parts * chunk >= length
-        assert may_be_cut(const(rows), const(length), column, stored)
+        assert may_be_cut(const(rows), const(length), most, stored)
 
 
 N, S, K = sym("n"), sym("s"), sym("k")
@@ -57,7 +57,7 @@ N, S, K = sym("n"), sym("s"), sym("k")
     ],
 )
 def test_rows_that_a_long_sequence_makes_many_are_never_cut(rows: Expr, length: Expr, may: bool) -> None:
-    assert may_be_cut(rows, length, column=False, stored=True) is may
+    assert may_be_cut(rows, length, most=1, stored=True) is may
 
 
 def sums(g: Graph) -> None:
@@ -109,6 +109,10 @@ def columns(g: Graph) -> None:
     g.give(g.sum(g.input("x", "n", "m"), axes=[0]))
 
 
+def narrow_columns(g: Graph) -> None:
+    g.give(g.sum(g.input("x", "n", "m", element="f16"), axes=[0]))
+
+
 def rows(g: Graph) -> None:
     g.give(g.sum(g.input("x", "n", "m"), axes=[1]))
 
@@ -135,10 +139,16 @@ def halves(g: Graph) -> None:
         (rows, (3, 24580), ["blocklong_step0_v4_shifted_i64", "blocklong_step1_v1_i64"]),
         (rows, (3, 24581), ["blocklong_step0_v4_shifted_i64", "blocklong_step1_v1_i64"]),
         (rows, (513, 24580), ["blocklong_v4"]),
+        (narrow_columns, (800, 128), ["column4_step0_v4", "column8_step1_v1_i64"]),
+        (narrow_columns, (192, 128), ["column4_v1"]),
+        (narrow_columns, (40, 32768), ["column4_v4"]),
+        (narrow_columns, (40, 32640), ["column4_v1"]),
+        (narrow_columns, (800, 129), ["column8_step0_v1", "column8_step1_v1_i64"]),
+        (narrow_columns, (16, 128), ["threadlong_v1"]),
         (columns, (0, 40), ["threadlong_v1"]),
         (columns, (40, 0), []),
         (halves, (384, 32), ["column4_v1"]),
-        (halves, (385, 32), ["column8_step0_v1", "column8_step1_v1_i64"]),
+        (halves, (385, 32), ["column4_step0_v4", "column8_step1_v1_i64"]),
         (halves, (400, 8192), ["column4_v1"]),
         (partial(softmax, axis=0), (400, 32), [f"column4_step{i}_v1" for i in range(3)]),
         (partial(softmax, axis=1), (3, 12288), ["blocklong_v4"]),
@@ -150,20 +160,21 @@ def halves(g: Graph) -> None:
 def test_sizes_decide_how_rows_are_walked(
     build: Callable[[Graph], None], sizes: tuple[int, int], kernels: list[str]
 ) -> None:
-    element = torch.float16 if build is halves else torch.float32
+    element = torch.float16 if build in (halves, narrow_columns) else torch.float32
     assert launched(build, torch.zeros(1, dtype=element).expand(sizes).contiguous()) == kernels
 
 
-def scaled(g: Graph, length: int) -> None:
+def scaled(g: Graph, length: int, width: int = 33, element: str = "f32") -> None:
     """Four reductions in one kernel: two, and two that need these."""
-    x = g.input("x", length, 33)
+    x = g.op("cast", g.input("x", length, width, element=element), element="f32")
     low, high = g.amin(x, axes=[0], keep=True), g.amax(x, axes=[0], keep=True)
     away = g.div(g.sub(x, low), g.sub(high, low))
     total, squares = g.sum(away, axes=[0], keep=True), g.sum(g.mul(away, away), axes=[0], keep=True)
-    g.give(g.reshape(g.div(squares, total), shape=(33,)))
+    g.give(g.reshape(g.div(squares, total), shape=(width,)))
 
 
 def scaled_by_torch(x: Tensor) -> Tensor:
+    x = x.float() if x.dtype is torch.float16 else x
     away = (x - x.amin(0)) / (x.amax(0) - x.amin(0))
     return (away * away).sum(0) / away.sum(0)
 
@@ -184,13 +195,26 @@ def all_of(g: Graph) -> None:
 
 SHORT = Case("columns", partial(scaled, length=40), [(given(40, 33),)], scaled_by_torch)
 LONG = Case("columns in parts", partial(scaled, length=900), [(given(900, 33),)], scaled_by_torch)
+HALVES, LONG_HALVES = (
+    Case(
+        "columns of halves",
+        partial(scaled, length=length, width=width, element="f16"),
+        [(given(length, width, element="f16"),)],
+        scaled_by_torch,
+        slack=1e-5,
+    )
+    for length, width in ((17, 32900), (900, 264))
+)
 WHOLE = Case("a row in parts", all_of, [(given(40000),)], torch.sum)
 BESIDE = Case("columns stored in parts", mean_beside, [(given(700, 33),)], mean_beside_by_torch)
 COLUMNS = Case("softmax of columns", partial(softmax, axis=0), [(given(700, 33),)], partial(torch.softmax, dim=0))
 ROWS = Case("softmax of rows", partial(softmax, axis=1), [(given(2, 20011),)], partial(torch.softmax, dim=1))
 BREAKABLE = {
     "column4_v1": (SHORT, 4),
+    "column4_v4": (HALVES, 4),
     "column4_step0": (LONG, 2),
+    "column4_step0_v4": (LONG_HALVES, 2),
+    "column4_step1_v4": (LONG_HALVES, 4),
     "column4_step1": (LONG, 4),
     "column4_step2": (LONG, 2),
     "blocklong_step0": (WHOLE, 1),

@@ -118,7 +118,7 @@ dlcb.coord.kernel @k params [n] outer [n] row [] (%x: !dlcb.coord.buffer<f32>) a
 
 // -----
 
-// CHECK: schedule: a column of 0 items, vector = 1, expected 1 item or more, vector = 1
+// CHECK: schedule: a column of 0 items, expected 1 or more
 dlcb.coord.kernel @k params [n] outer [n] row [n] (%x: !dlcb.coord.buffer<f32>) at (%i, %k)
     schedules [#dlcb.coord.schedule<row = column, threads = 256, vector = 1, items = 0, stage = none, index = 32>] {
 }
