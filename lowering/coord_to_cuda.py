@@ -21,7 +21,7 @@ from dlcb.dialects.coord.crossing import crossing, facts_of
 from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
-from dlcb.dialects.coord.shifted import shifted_rows
+from dlcb.dialects.coord.shifted import along_rows, shifted_rows
 from dlcb.dialects.coord.vectors import VectorFacts, column_facts, vector_facts
 from dlcb.dialects.cuda.ops import ForOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
@@ -65,16 +65,17 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     found = crossing(kernel) if any(s.transpose is not None for s in kernel.schedules.data) else None
     if found is not None:
         space |= zip(("across", "along"), map(_demands, facts_of(kernel, found)), strict=True)
-    if any(s.shifted for s in kernel.schedules.data) and (rows := shifted_rows(kernel)) is not None:
+    shifted = along_rows(kernel) if any(s.shifted for s in kernel.schedules.data) else None
+    if shifted is not None and (rows := shifted_rows(shifted)) is not None:
         space["shifted"] = _demands(VectorFacts(rows.widest, rows.aligned, ()))
     if any(s.row == "column" and s.vector > 1 for s in kernel.schedules.data):
         space["columns"] = _demands(column_facts(kernel))
     lowered: list[CudaKernelOp] = []
-    plan = RowPlan(kernel) if kernel.row.dims else None
+    plan = RowPlan(kernel) if kernel.row.dims else RowPlan(shifted) if shifted is not None else None
     along_row = lower_scan if kernel.has_scans else lower_row
     for schedule in kernel.schedules.data:
         name = variant_name(kernel.symbol, schedule)
-        if plan is not None:
+        if plan is not None and schedule.row != "none":
             variant = along_row(name, plan, schedule)
         else:
             variant = (lower_flat if schedule.transpose is None else lower_tile)(name, kernel, schedule)

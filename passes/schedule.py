@@ -30,8 +30,8 @@ from xdsl.passes import ModulePass
 from dlcb.dialects.coord.levels import level_of, reduction_levels, row_stores
 from dlcb.dialects.coord.ops import KernelOp, LoopOp
 from dlcb.dialects.coord.schedule import MAX_THREAD_ROW, WARP, ScheduleAttr
-from dlcb.dialects.coord.shifted import shifted_rows
-from dlcb.dialects.coord.vectors import VectorFacts, buffer_element, column_facts, memory_ops, vector_facts
+from dlcb.dialects.coord.shifted import all_in_vectors, along_rows, shifted_rows
+from dlcb.dialects.coord.vectors import Along, VectorFacts, buffer_element, column_facts, memory_ops, vector_facts
 from dlcb.passes.parts import fills_device, may_be_cut
 from dlcb.passes.precision import relax_precision
 from dlcb.passes.scan_schedule import scan_schedules
@@ -80,7 +80,37 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
     if wide or vectors[-1] > 1:
         found.append((1, 1, 64 if wide else 32))
     threads = WARP_THREADS if blocks else FLAT_THREADS
-    return tiles + [ScheduleAttr.of("none", threads, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
+    flat = [ScheduleAttr.of("none", threads, v, n, "none", i) for v, n, i in dict.fromkeys(found)]
+    return [*tiles, *_with_lines(kernel, uses, facts, flat)]
+
+
+def _with_lines(
+    kernel: KernelOp, uses: Sequence[Use], facts: VectorFacts, flat: list[ScheduleAttr]
+) -> list[ScheduleAttr]:
+    """Lines of the innermost axis, a warp or a block each, whose vectors start where memory is aligned: before single
+    elements; before all where these are what whole vectors are put together of (a concatenation)."""
+    if len(kernel.outer.dims) < 2:
+        return flat
+    divisible = all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible)
+    by_rows = along_rows(kernel)
+    rows = shifted_rows(by_rows)
+    if rows is None:
+        return flat
+    pieced = any(Along(by_rows).demands(op) is None for op in rows.unaligned)
+    if facts.widest > 1 and divisible and not pieced:
+        return flat
+    lines = _lines(by_rows, uses, 1 if pieced else facts.widest)
+    first = [s for s in flat if s.vector > 1]
+    others = flat[len(first) :]
+    if not pieced:
+        return [*first, *lines, *others]
+    return [*lines, *(first if _row_length(by_rows) is None or not lines else ()), *others]
+
+
+def _lines(by_rows: KernelOp, uses: Sequence[Use], widest: int) -> list[ScheduleAttr]:
+    """Of lines that a warp or a block holds: longer ones would be too few to fill a device."""
+    v = _shifted_width(by_rows, uses, widest)
+    return [s for s in _shifted_classes(_row_length(by_rows), v) if s.shifted and s.items] if v > 1 else []
 
 
 def _has_blocks(kernel: KernelOp) -> bool:
@@ -163,10 +193,13 @@ def along_schedules(
 
 def _shifted_width(kernel: KernelOp, uses: Sequence[Use], widest: int) -> int:
     """The vectors that start where memory is aligned, of rows that may start elsewhere; 1 where none pay: few elements,
-    short rows, or vectors of half the width (`widest` of what starts in the row) that serve them all."""
+    short rows, single elements all the same, or vectors of half the width (`widest` of what starts in the row) that
+    serve them all."""
     rows = shifted_rows(kernel)
     length = _row_length(kernel)
-    if rows is None or (length is not None and length < SHIFTED_VECTORS * rows.widest):
+    if rows is None or not all_in_vectors(kernel, rows):
+        return 1
+    if length is not None and length < SHIFTED_VECTORS * rows.widest:
         return 1
     if length is not None and rows.widest == 2 * widest:
         return 1

@@ -22,6 +22,8 @@ MAX_THREADS = 1024
 MAX_STAGED_ITEMS = 64
 MAX_THREAD_ROW = 16
 """The longest row that one thread walks."""
+SHORT_ROW = 128
+"""Rows of fewer elements are no work for a warp or a block, in a kernel that has as much to do without one."""
 WARP = 32
 INDEX_LIMIT = 2**31 - 2**16
 """32-bit coordinates and offsets serve below this; the room is for the threads of the last block."""
@@ -46,7 +48,7 @@ class ScheduleAttr(ParametrizedAttribute):
       each part and leaves it in a workspace, where later steps combine it; the last step stores the results. Whole rows
       are stored part by part.
     * `start`, optional: `shifted` where vectors start at multiples of `vector` in memory, wherever rows do: the first
-      and the last one of a row are partial.
+      and the last one of a row are partial. Of a kernel without a row, its innermost axis is taken for one.
     * `transpose`, optional, of kernels without a row: a block computes a tile, `items` coordinates a thread.
     """
 

@@ -121,6 +121,35 @@ dlcb.coord.kernel @odd params [] outer [1000] row [4095] (%x: !dlcb.coord.buffer
 
 // -----
 
+// The same without a reduction: lines of the innermost axis; and where parts lie side by side, before whole vectors.
+// CHECK: dlcb.coord.kernel @lines
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
+// CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 1
+dlcb.coord.kernel @lines params [] outer [1000, 4095] row [] (%x: !dlcb.coord.buffer<f16>, %w: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %v = dlcb.coord.access %x at <[4095, 1]> : !dlcb.coord.buffer<f16> -> f16
+  %w0 = dlcb.coord.access %w at <[0, 1]> : !dlcb.coord.buffer<f16> -> f16
+  %s = dlcb.coord.scalar "maximum" %v, %w0 : (f16, f16) -> f16
+  dlcb.coord.store %s, %o at <[4095, 1]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
+// CHECK: dlcb.coord.kernel @parts params [n]
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
+// CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 8
+dlcb.coord.kernel @parts params [n] outer [1000, n] row [] (%x: !dlcb.coord.buffer<f16>, %y: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
+  %h = dlcb.coord.constant 33 : index : index
+  %g = dlcb.coord.index "lt" %k, %h
+  %zero = dlcb.coord.constant 0.0 : f16 : f16
+  %a = dlcb.coord.access %x at <[33, 1]> if %g else %zero : f16 : !dlcb.coord.buffer<f16> -> f16
+  %m = dlcb.coord.index "le" %h, %k
+  %b = dlcb.coord.access %y at <[100, 1]> if %m else %zero : f16 : !dlcb.coord.buffer<f16> -> f16
+  %s = dlcb.coord.scalar "maximum" %a, %b : (f16, f16) -> f16
+  dlcb.coord.store %s, %o at <[n, 1]> : f16, !dlcb.coord.buffer<f16>
+}
+
+// -----
+
 // Rows that are loaded alike but stored otherwise start nowhere together.
 // CHECK: dlcb.coord.kernel @stored_otherwise
 // CHECK-NOT: shifted

@@ -87,7 +87,7 @@ DLCB_DEVICE dlcb_vec<T, N> dlcb_load_part(I lower, I upper, const T* array, dlcb
   words found{};
   if (lower <= 0 && N <= upper) {
     if (DLCB_ALIGNED(array + index, alignof(words))) found = *(const words*)(array + index);
-  } else {
+  } else if (lower < N && 0 < upper) {
     found = dlcb_load_lanes<N>(lower, upper, array + index);
   }
   return *(const dlcb_vec<T, N>*)&found;
@@ -95,12 +95,10 @@ DLCB_DEVICE dlcb_vec<T, N> dlcb_load_part(I lower, I upper, const T* array, dlcb
 template <int N, class T, class I>
 DLCB_DEVICE dlcb_vec<T, N> dlcb_load_unaligned_part(I lower, I upper, const T* array, dlcb_i64 index) {
   const int bytes = sizeof(T) * N;
-  dlcb_words<bytes> found;
-  if constexpr (bytes < 4) {
-    found = dlcb_load_lanes<N>(lower, upper, array + index);
-  } else if (lower <= 1 - N && 2 * N - 1 <= upper) {
-    found = dlcb_load_unaligned<T, bytes>(array + index);
-  } else {
+  dlcb_words<bytes> found{};
+  if (bytes >= 4 && lower <= 1 - N && 2 * N - 1 <= upper) {
+    if constexpr (bytes >= 4) found = dlcb_load_unaligned<T, bytes>(array + index);
+  } else if (lower < N && 0 < upper) {
     found = dlcb_load_lanes<N>(lower, upper, array + index);
   }
   return *(const dlcb_vec<T, N>*)&found;

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
 
 from dlcb.dialects._xdsl import entries, int_of
-from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, WARP, ScheduleAttr
+from dlcb.dialects.coord.schedule import INDEX_LIMIT, MAX_THREAD_ROW, SHORT_ROW, WARP, ScheduleAttr
 from dlcb.dialects.coord.transpose import MIN_SIDE, TransposeAttr
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
 from dlcb.dialects.graph.structure import LaunchOp
@@ -143,6 +143,10 @@ class _Variant:
         schedule = kernel.attributes[SCHEDULE]
         assert isinstance(schedule, ScheduleAttr)
         self.schedule = schedule
+        outer, row = form.dims("outer"), form.dims("row")
+        if schedule.row != "none" and not row:
+            outer, row = outer[:-1], outer[-1:]
+        self.rows, self.length = form.product(outer), form.product(row)
 
     def build(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> Variant:
         """The variant for these buffers, of which some lie in the memory of arguments of these names."""
@@ -179,17 +183,19 @@ class _Variant:
         if schedule.transpose is not None:
             found += [le(MIN_SIDE, form.value(d)) for d in self._axes(schedule.transpose)]
         if schedule.index == 32:
-            found.append(lt(mul(form.rows, form.length), INDEX_LIMIT))
+            found.append(lt(mul(self.rows, self.length), INDEX_LIMIT))
             reached = [form.value(d) for d in form.dims("numbers")]
             found += [lt(side, INDEX_LIMIT) for number in reached for side in (number, mul(-1, number))]
         if schedule.items and schedule.row in ("warp", "block"):
             together = WARP if schedule.row == "warp" else schedule.threads
             outside = schedule.vector - 1 if schedule.shifted else 0
-            found.append(le(add(form.length, outside), together * schedule.items))
+            found.append(le(add(self.length, outside), together * schedule.items))
         if schedule.row == "column" and schedule.vector > 1 and schedule.step is None:
-            found.append(fills_device(form.rows, block_rows(schedule)))
+            found.append(fills_device(self.rows, block_rows(schedule)))
+        if schedule.shifted and not form.dims("row"):
+            found.append(le(SHORT_ROW, self.length))
         if schedule.row == "thread":
-            found.append(le(form.length, MAX_THREAD_ROW))
+            found.append(le(self.length, MAX_THREAD_ROW))
         return found
 
     def _alignment(self, buffers: Sequence[SSAValue], names: Sequence[str | None]) -> list[SSAValue]:
@@ -229,7 +235,7 @@ class _Variant:
 
     def _groups(self) -> Expr:
         """The blocks that have different outer coordinates."""
-        schedule, rows = self.schedule, self.form.rows
+        schedule, rows = self.schedule, self.rows
         if schedule.transpose is not None:
             return self._tiles(schedule.transpose)
         match schedule.row:

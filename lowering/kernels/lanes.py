@@ -214,7 +214,7 @@ class Lanes:
             return self._load_neighbours(op, place)
         assert other is not None
         holds = self._truth(self.values[guard][0])
-        if _is_zero(other):
+        if is_zero(other):
             return self._load_neighbours(op, place, holds)
         found = [b.var(at_lane(self.values[other], lane)) for lane in range(self.lanes)]
         with b.if_(holds):
@@ -359,7 +359,7 @@ def _reads_from_outside(op: ops.LoopOp) -> list[SSAValue]:
     return list(found)
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
     maker = value.owner
     return isinstance(maker, ops.ConstantOp) and maker.number == 0 and math.copysign(1, maker.number) > 0
 

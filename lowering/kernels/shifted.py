@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from xdsl.ir import SSAValue
 
 from dlcb.dialects.coord import ops
+from dlcb.dialects.coord.intervals import Bound, Interval
 from dlcb.dialects.coord.shifted import ShiftedRows, shifted_rows
 from dlcb.dialects.coord.vectors import MAX_VECTOR_BYTES, buffer_element
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import KernelBuilder
-from dlcb.lowering.kernels.lanes import Lanes, Provider, Values, at_lane, each
+from dlcb.lowering.kernels.lanes import Lanes, Provider, Values, at_lane, each, is_zero
 
 
 def rows_of(kernel: ops.KernelOp) -> ShiftedRows:
@@ -68,8 +69,10 @@ class ShiftedLanes(Lanes):
         return [b.get(var) for var in found]
 
     def access_of(self, op: ops.AccessOp) -> Values:
-        if op in self.rows.walking or op in self.rows.unaligned:
-            return self._load_part(op)
+        if op in self.rows.walking:
+            return self._load_part(op, self.lower, self.upper)
+        if (interval := self.rows.unaligned.get(op)) is not None:
+            return self._load_interval(op, interval)
         places = self.place(op)
         if len(places) == 1:
             return super().access_of(op)
@@ -81,16 +84,39 @@ class ShiftedLanes(Lanes):
         holds = each(lambda here, g: b.and_(here, self._truth(g)), inside, self.values[guard])
         return each(lambda holds, at, x: b.load_if(holds, array, at, x), holds, places, self.values[other])
 
-    def _load_part(self, op: ops.AccessOp) -> Values:
+    def _load_interval(self, op: ops.AccessOp, interval: Interval) -> Values:
+        """What the interval has of the row, what stands for the others elsewhere."""
+        b, lower, upper = self.b, self.lower, self.upper
+        for bound in interval.lower:
+            lower = b.maximum(lower, self._lane_of(bound))
+        for bound in interval.upper:
+            upper = b.minimum(upper, self._lane_of(bound))
+        for condition in interval.conditions:
+            upper = b.select(self._truth(self.get(condition)[0]), upper, b.constant(0, b.idx))
+        found = self._load_part(op, lower, upper)
+        if op.guard is None or op.other is None or is_zero(op.other):
+            return found
+        guards, others, kind = self.get(op.guard), self.get(op.other), op.results[0].type
+        return each(lambda g, x, other: b.cast(b.select(self._truth(g), x, other), kind), guards, found, others)
+
+    def _lane_of(self, bound: Bound) -> SSAValue:
+        """The lane that a coordinate of the row is, if there were lanes so far."""
+        b = self.b
+        total = b.add(self._number(self.get(bound.start)[0]), b.constant(bound.more, b.idx))
+        for sign, value in bound.terms:
+            number = self._number(self.get(value)[0])
+            total = b.add(total, number) if sign > 0 else b.sub(total, number)
+        return b.sub(total, self.values[self.kernel.axes[-1]][0])
+
+    def _load_part(self, op: ops.AccessOp, lower: SSAValue, upper: SSAValue) -> Values:
         """As many at once as one load can move."""
-        b, place = self.b, self.place(op, first=True)[0]
-        width = min(self.lanes, MAX_VECTOR_BYTES // buffer_element(op.buffer))
+        b, place, aligned = self.b, self.place(op, first=True)[0], op in self.rows.walking
+        array, width = b.pointer[op.buffer], min(self.lanes, MAX_VECTOR_BYTES // buffer_element(op.buffer))
         found: list[SSAValue] = []
         for n in range(0, self.lanes, width):
             skipped = b.constant(n, b.idx)
-            lower, upper, at = b.sub(self.lower, skipped), b.sub(self.upper, skipped), b.add(place, skipped)
-            aligned = op in self.rows.walking
-            found += b.load_part(lower, upper, b.pointer[op.buffer], at, width, aligned=aligned)
+            bounds = b.sub(lower, skipped), b.sub(upper, skipped)
+            found += b.load_part(*bounds, array, b.add(place, skipped), width, aligned=aligned)
         return found
 
     def store(self, op: ops.StoreOp) -> None:

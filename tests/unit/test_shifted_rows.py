@@ -92,6 +92,40 @@ def widened(g: Graph) -> None:
     g.give(g.sub(x, g.amax(x, axes=[1], keep=True)))
 
 
+def pointwise(g: Graph, n: int | str = "n", m: int | str = "m") -> None:
+    """No reduction: operands of a row and of a column beside a whole one."""
+    x, row, column = (
+        g.input(name, *sizes, element="f16") for name, sizes in [("x", (n, m)), ("r", (m,)), ("c", (n, 1))]
+    )
+    g.give(g.add(g.silu(g.add(g.mul(x, row), column)), x))
+
+
+def pointwise_by_torch(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    return F.silu(x * row + column) + x
+
+
+def pointwise_calls(sizes: Sequence[tuple[int, int]]) -> list[tuple[Tensor, ...]]:
+    return [tuple(given(*s, element="f16") for s in ((n, m), (m,), (n, 1))) for n, m in sizes]
+
+
+def joined(g: Graph, n: int | str, parts: Sequence[int | str]) -> None:
+    g.give(g.concat(*[g.input(f"x{i}", n, m, element="f16") for i, m in enumerate(parts)], axis=1))
+
+
+def joined_calls(sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, ...]]:
+    return [tuple(given(n, m, element="f16") for m in parts) for n, *parts in sizes]
+
+
+def looked_up(g: Graph) -> None:
+    """What each row adds lies in a row by index."""
+    ids = g.input("ids", "n", element="i64")
+    g.give(g.add(g.take(g.input("table", "k", "m", element="f16"), ids, axis=0), g.input("x", "n", "m", element="f16")))
+
+
+def padded(g: Graph) -> None:
+    g.give(g.exp(g.pad(g.input("x", "n", "m", element="f16"), low=(1, 3), high=(0, 6), value=0.5)))
+
+
 def special(n: int, m: int, element: str) -> Tensor:
     """NaN and infinities at the ends of rows, and rows of nothing but -inf."""
     x = given(n, m, element=element)
@@ -175,6 +209,35 @@ FREE = {
         [(given(n, element="f16"),) for n in (1, 7, 4095, 100003)],
         lambda x: x.sum(),
     ),
+    "pointwise": Case(
+        "pointwise",
+        pointwise,
+        [
+            *pointwise_calls([*SIZES, (3, 127), (3, 129), (0, 700)]),
+            *[(misaligned(x), row, column) for x, row, column in pointwise_calls([(3, 1021)])],
+            *[(spaced(x, 1027, 3), misaligned(row), column) for x, row, column in pointwise_calls([(9, 1021)])],
+            *[(spaced(x, 1032, 0), misaligned(row), column) for x, row, column in pointwise_calls([(9, 1021)])],
+        ],
+        pointwise_by_torch,
+    ),
+    "joined": Case(
+        "joined",
+        partial(joined, n="n", parts=("a", "b", "c")),
+        joined_calls(
+            [(9, 1365, 1023, 1707), (3, 0, 129, 5), (9, 7, 1, 600), (2, 1024, 8, 3), (5, 3, 0, 0), (9, 257, 255, 1)]
+        ),
+        lambda *parts: torch.cat(parts, 1),
+    ),
+    "looked up": Case(
+        "looked up",
+        looked_up,
+        [
+            (torch.arange(n) * 3 % 7, given(7, m, element="f16"), given(n, m, element="f16"))
+            for n, m in [(9, 1021), (3, 4095), (1, 520), (17, 129), (5, 31)]
+        ],
+        lambda ids, table, x: table[ids] + x,
+    ),
+    "padded": Case("padded", padded, calls(), lambda x: F.pad(x, (3, 6, 1, 0), value=0.5).exp()),
     "other layouts": Case(
         "softmax",
         partial(softmax, element="f16"),
@@ -214,6 +277,18 @@ FIXED = {
     "block, two vectors": fixed(257, 4095, "f16"),
     "block, f32": fixed(1031, 1021, "f32"),
     "loop": fixed(117, 8999, "f16"),
+    "pointwise, fixed": Case(
+        "pointwise", partial(pointwise, n=515, m=2047), pointwise_calls([(515, 2047)]), pointwise_by_torch
+    ),
+    "pointwise of a warp": Case(
+        "pointwise", partial(pointwise, n=8011, m=131), pointwise_calls([(8011, 131)]), pointwise_by_torch
+    ),
+    "joined, fixed": Case(
+        "joined",
+        partial(joined, n=515, parts=(683, 511, 854)),
+        joined_calls([(515, 683, 511, 854)]),
+        lambda *parts: torch.cat(parts, 1),
+    ),
     "norm": Case("norm", partial(layer_norm, n=259, m=4093), norm_calls([(259, 4093)]), layer_norm_by_torch),
 }
 CASES = FREE | FIXED
@@ -246,7 +321,7 @@ def launched(case: Case, call: Sequence[Any]) -> list[str]:
     number = batch.add(case.module())
     batch.rehearse(number, [call])
     names = {unit: name for name, unit in reversed(batch.names[number].items())}
-    return sorted(re.sub(r".*?_(?=thread|warp|column|block)", "", names[unit]) for unit in batch.needed)
+    return sorted(re.sub(r".*?_(?=thread|warp|column|block|v\d)", "", names[unit], count=1) for unit in batch.needed)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +335,13 @@ def launched(case: Case, call: Sequence[Any]) -> list[str]:
         ("softmax f16", lambda: given(5, 4602, element="f16"), "blocklong_v8_shifted"),
         ("softmax f16", lambda: misaligned(given(5, 1021, element="f16")), "blocklong_v1_i64"),
         ("few long rows", lambda: given(3, 12299, element="f16"), "blocklong_step{}_v8_shifted_i64"),
+        ("pointwise", lambda: pointwise_calls([(5, 1021)])[0], "block16_v8_shifted"),
+        ("pointwise", lambda: pointwise_calls([(5, 4999)])[0], "v1"),
+        ("pointwise", lambda: pointwise_calls([(5, 127)])[0], "v1"),
+        ("pointwise", lambda: pointwise_calls([(5, 1024)])[0], "v8"),
+        ("pointwise, fixed", lambda: FIXED["pointwise, fixed"].calls[0], "block8_v8_shifted"),
+        ("pointwise of a warp", lambda: FIXED["pointwise of a warp"].calls[0], "warp8_v8_shifted"),
+        ("joined, fixed", lambda: FIXED["joined, fixed"].calls[0], "block8_v8_shifted"),
         ("softmax f32", lambda: given(5, 1021), "block16_v4_shifted"),
         ("widened", lambda: given(5, 1021, element="f16"), "block16_v4_shifted"),
         ("warp", lambda: given(8011, 131, element="f16"), "warp8_v8_shifted"),
@@ -269,9 +351,13 @@ def launched(case: Case, call: Sequence[Any]) -> list[str]:
         ("loop", lambda: given(117, 8999, element="f16"), "blocklong_v8_shifted"),
     ],
 )
-def test_sizes_and_addresses_decide_where_vectors_start(name: str, call: Callable[[], Tensor], kernel: str) -> None:
+def test_sizes_and_addresses_decide_where_vectors_start(
+    name: str, call: Callable[[], Tensor | Sequence[Tensor]], kernel: str
+) -> None:
     steps = 3 if "{}" in kernel else 1
-    assert launched(CASES[name], [call()]) == list(map(kernel.format, range(steps)))
+    assert launched(CASES[name], [made] if isinstance(made := call(), Tensor) else made) == list(
+        map(kernel.format, range(steps))
+    )
 
 
 @pytest.mark.parametrize(
