@@ -2,9 +2,9 @@
 
 `first_stream_s`: all calls from the call of the compiler on; `worst_call_s`: the longest of them but the first;
 `second_s`: another pass over the same shapes with other inputs, in which CUDA graphs are recorded; `early_s`: the pass
-after it; `steady_s`: the last of many passes, the mean of two; `passes_s`: all of these. Each call is waited for. `eager_graph`
-is eager in a CUDA graph for each shape, replays alone: what its library kernels take. `decoder_transformers` is the
-GPT-2 of the library of that name, with its cache.
+after it; `steady_s`: the last of many passes, the mean of two; `passes_s`: all of these. Each call is waited for.
+`eager_graph` is eager in a CUDA graph for each shape, replays alone: what its library kernels take.
+`decoder_transformers` is the GPT-2 of the library of that name, with its cache.
 """
 
 from __future__ import annotations

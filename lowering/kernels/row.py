@@ -22,6 +22,8 @@ from dlcb.lowering.kernels.row_plan import RowPlan
 from dlcb.lowering.kernels.shifted import ShiftedLanes, rows_of, vectors_start
 
 Item = Callable[[Lanes, "SSAValue | None", Operand], None]
+LOADING = -1
+"""The number of a pass before the first that loads what that one needs."""
 FAST = {"maximum": "fast_maximum", "minimum": "fast_minimum"}
 """How totals are combined where the order of their operands means nothing."""
 
@@ -40,13 +42,22 @@ class RowLowering:
         self.totals: dict[SSAValue, SSAValue] = {}
         self.kept: dict[SSAValue, SSAValue] = {}
         self.shifted = rows_of(kernel) if schedule.shifted else None
+        self.loaded: list[SSAValue] = []
+        """What the first pass loads, of vectors that may be partial: they are asked for one by one, and would be
+        waited for one by one."""
+        if self.shifted is not None and schedule.staged:
+            walking = {op.results[0] for op in self.shifted.walking if isinstance(op, ops.AccessOp)}
+            self.loaded = [value for value in plan.loaded_first() if value in walking]
         self.chains = 1
         """Totals that a thread keeps of a reduction during a pass."""
 
     def build(self) -> CudaKernelOp:
         if self.schedule.staged:
-            for value in self.plan.staged:
+            for value in dict.fromkeys([*self.loaded, *self.plan.staged]):
                 self.kept[value] = self.b.local(value.type, self.schedule.items)
+        if self.loaded:
+            with self.row_guard():
+                self.each_item(LOADING, lambda lanes, place, _: self._keep(LOADING, lanes, place))
         for number, group in enumerate(self.plan.reductions):
             self.reduce_pass(number, group)
         self.store_results()
@@ -77,8 +88,7 @@ class RowLowering:
         def item(lanes: Lanes, place: SSAValue | None, chain: Operand) -> None:
             for op, total in running:
                 self.include(op, total, lanes, chain)
-            if place is not None:
-                self._keep(number, lanes, place)
+            self._keep(number, lanes, place)
             self.store_item(number, lanes, chain)
 
         with self.row_guard():
@@ -119,12 +129,16 @@ class RowLowering:
             values = [*pairs, *values[2 * len(pairs) :]]
         return values[0]
 
-    def _keep(self, number: int, lanes: Lanes, place: SSAValue) -> None:
+    def _made(self, value: SSAValue) -> int:
+        """The pass that makes a value that is kept."""
+        return LOADING if value in self.loaded else self.plan.staged[value]
+
+    def _keep(self, number: int, lanes: Lanes, place: SSAValue | None) -> None:
         b = self.b
-        for value, made in self.plan.staged.items():
-            if made == number:
+        for value, kept in self.kept.items():
+            if place is not None and self._made(value) == number:
                 for lane, element in enumerate(self._spread(lanes.get(value), lanes.lanes)):
-                    b.write(element, self.kept[value], b.add(place, b.constant(lane, place.type)))
+                    b.write(element, kept, b.add(place, b.constant(lane, place.type)))
 
     @staticmethod
     def _spread(values: Values, count: int) -> Values:
@@ -175,7 +189,7 @@ class RowLowering:
 
         def provide(value: SSAValue) -> Values | None:
             kept = self.kept.get(value)
-            if kept is not None and place is not None and self.plan.staged[value] < number:
+            if kept is not None and place is not None and self._made(value) < number:
                 return [
                     b.read(kept, b.add(place, b.constant(lane, place.type))) for lane in range(self.schedule.vector)
                 ]

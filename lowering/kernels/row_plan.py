@@ -58,6 +58,20 @@ class RowPlan:
         reduced = [r.src for group in self.reductions[number : number + 1] for r in group]
         return [*reduced, *(v for s in self.stored(number, staged) for v in s.operands)]
 
+    def loaded_first(self) -> list[SSAValue]:
+        """The elements of memory along the row that the first pass needs."""
+        found: dict[SSAValue, None] = {}
+        seen: set[SSAValue] = set()
+        pending = self.wanted(0, staged=True)
+        while pending:
+            value = pending.pop()
+            if value not in seen and isinstance(value, OpResult) and value in self.varying:
+                seen.add(value)
+                if isinstance(value.op, ops.AccessOp):
+                    found[value] = None
+                pending += inputs_of(value.op)
+        return list(found)
+
     def invariants(self, number: int, staged: bool) -> list[SSAValue]:
         """What a pass needs at every item and is the same for all; `staged` says whether earlier passes keep values."""
         body = self.kernel.body.block
