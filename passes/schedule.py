@@ -87,8 +87,8 @@ def flat_schedules(kernel: KernelOp, uses: Sequence[Use]) -> list[ScheduleAttr]:
 def _with_lines(
     kernel: KernelOp, uses: Sequence[Use], facts: VectorFacts, flat: list[ScheduleAttr]
 ) -> list[ScheduleAttr]:
-    """Lines of the innermost axis, a warp or a block each, whose vectors start where memory is aligned: before single
-    elements; before all where these are what whole vectors are put together of (a concatenation)."""
+    """Lines of the innermost axis, a warp or a block each, whose vectors start where memory is aligned, before single
+    elements. Lines that are whole vectors are for the flat kernel."""
     if len(kernel.outer.dims) < 2:
         return flat
     divisible = all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible)
@@ -97,14 +97,13 @@ def _with_lines(
     if rows is None:
         return flat
     pieced = any(Along(by_rows).demands(op) is None for op in rows.unaligned)
-    if facts.widest > 1 and divisible and not pieced:
+    if facts.widest > 1 and divisible:
         return flat
-    lines = _lines(by_rows, uses, 1 if pieced else facts.widest)
+    lines, length = _lines(by_rows, uses, 1 if pieced else facts.widest), _row_length(by_rows)
     first = [s for s in flat if s.vector > 1]
-    others = flat[len(first) :]
-    if not pieced:
-        return [*first, *lines, *others]
-    return [*lines, *(first if _row_length(by_rows) is None or not lines else ()), *others]
+    if not first and length is not None and lines and length % lines[0].vector == 0:
+        return flat
+    return [*first, *lines, *flat[len(first) :]]
 
 
 def _lines(by_rows: KernelOp, uses: Sequence[Use], widest: int) -> list[ScheduleAttr]:

@@ -105,6 +105,12 @@ class _Form:
         stored = bool(int_of(space.data["stored"]))
         self.parts = parts_of(self.rows, self.length, most, stored) if most else const(0)
 
+    @property
+    def has_vectors(self) -> bool:
+        """Is there a variant for lines that are whole vectors? Else single elements are best for them: concatenations
+        reach 0.86 of a copy's bytes a second so, 0.79 by vectors put together of parts."""
+        return any(v.schedule.vector > 1 and not v.schedule.shifted for v in self.variants)
+
     def part(self, name: str) -> DictionaryAttr:
         part = self.space.data[name]
         assert isinstance(part, DictionaryAttr)
@@ -194,6 +200,8 @@ class _Variant:
             found.append(fills_device(self.rows, block_rows(schedule)))
         if schedule.shifted and not form.dims("row"):
             found.append(le(SHORT_ROW, self.length))
+            if not form.has_vectors:
+                found.append(ne(mod(self.length, schedule.vector), 0))
         if schedule.row == "thread":
             found.append(le(self.length, MAX_THREAD_ROW))
         return found
