@@ -134,9 +134,11 @@ dlcb.coord.kernel @lines params [] outer [1000, 4095] row [] (%x: !dlcb.coord.bu
 
 // -----
 
+// Lines that are whole vectors go by the flat kernel, whatever they are put together of; others before single elements.
 // CHECK: dlcb.coord.kernel @parts params [n]
-// CHECK-SAME: schedules [#dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
-// CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 8
+// CHECK-SAME: schedules [#dlcb.coord.schedule<row = none, threads = 256, vector = 8
+// CHECK-SAME: #dlcb.coord.schedule<row = block, threads = 288, vector = 8, items = 16, stage = registers, index = 32, start = shifted>
+// CHECK-SAME: #dlcb.coord.schedule<row = none, threads = 256, vector = 1
 dlcb.coord.kernel @parts params [n] outer [1000, n] row [] (%x: !dlcb.coord.buffer<f16>, %y: !dlcb.coord.buffer<f16>, %o: !dlcb.coord.buffer<f16>) at (%i, %k) {
   %h = dlcb.coord.constant 33 : index : index
   %g = dlcb.coord.index "lt" %k, %h
