@@ -147,6 +147,16 @@ def last_captured_node(stream: int) -> Any:
     return dependencies[0]
 
 
+def new_stream() -> Any:
+    """A stream of the current device that is nobody else's; torch's come from a pool, whose streams others use too."""
+    return checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+
+def destroy_stream(stream: Any) -> None:
+    """At the end of a process the driver may be gone already; then there is nothing left to free."""
+    driver.cuStreamDestroy(stream)
+
+
 def event_on_stream(stream: int) -> Any:
     """What a stream has so far, for others to wait for."""
     event = checked(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))

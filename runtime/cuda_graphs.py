@@ -35,9 +35,14 @@ class CudaGraphDriver:
         self.device = device
         self._pools = [torch.cuda.MemPool()]
         self._side = torch.cuda.Stream(device)
-        self._beside: list[torch.cuda.Stream] = []
+        self._beside: list[Any] = []
+        """Streams beside the one that is recorded. What anyone else launched there meanwhile would be recorded too."""
         self._events: list[Any] = []
         """Of the recording."""
+
+    def __del__(self) -> None:
+        for stream in getattr(self, "_beside", ()):
+            cuda.destroy_stream(stream)
 
     def caller_records(self) -> bool:
         return torch.cuda.is_current_stream_capturing()
@@ -66,8 +71,9 @@ class CudaGraphDriver:
         return cuda.last_captured_node(stream)
 
     def branches(self, stream: int, count: int) -> list[int]:
-        self._beside += [torch.cuda.Stream(self.device) for _ in range(count - len(self._beside))]
-        streams = [beside.cuda_stream for beside in self._beside[:count]]
+        while len(self._beside) < count:
+            self._beside.append(cuda.new_stream())
+        streams = list(map(int, self._beside[:count]))
         here = self.mark(stream)
         for beside in streams:
             self.wait(beside, here)
