@@ -28,6 +28,50 @@ def test_matmul(stack: tuple[int, ...], with_bias: bool, with_out: bool) -> None
         assert result.data_ptr() == out.data_ptr()
 
 
+@pytest.mark.parametrize("with_out", [False, True])
+def test_matmul_relu(with_out: bool) -> None:
+    a, b, bias = torch.randn(4, 5), torch.randn(6, 5).mT, torch.randn(6)
+    out = torch.empty(4, 6) if with_out else None
+    result = _run("matmul_relu", [a, b, bias], out)
+    torch.testing.assert_close(result, torch.relu(a @ b + bias))
+    assert out is None or result.data_ptr() == out.data_ptr()
+
+
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_relu_that_is_taken_along_keeps_nan(device: str) -> None:
+    a, b, bias = torch.randn(16, 8), torch.randn(8, 24), torch.randn(24)
+    a[3, 2] = float("nan")
+    operands = [operand.to(device, torch.float16) for operand in (a, b, bias)]
+    assert _run("matmul_relu", operands).isnan().any(1).nonzero().flatten().tolist() == [3]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_relu_of_a_convolution_keeps_nan(device: str) -> None:
+    x, w, bias = torch.randn(2, 8, 6, 6), torch.randn(16, 8, 1, 1), torch.randn(16)
+    x[1, 4, 2, 5] = float("nan")
+    last = torch.channels_last
+    operands = [t.to(device, torch.float16) for t in (x.to(memory_format=last), w.to(memory_format=last), bias)]
+    found = _run("convolution_relu", operands, stride=[1, 1], padding=[0, 0], dilation=[1, 1], groups=1)
+    assert found.isnan().all(1).nonzero().tolist() == [[1, 2, 5]]
+    assert found.isnan().sum() == 16
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["run", "quick"])
+def test_attention_of_nothing_is_0_and_of_nan_is_nan(name: str, device: str) -> None:
+    q, k, v = (torch.randn(2, 3, 70, 16).to(device, torch.float16) for _ in range(3))
+    mask = torch.zeros(2, 1, 70, 70, device=device, dtype=torch.float16)
+    mask[0, 0, 5] = float("-inf")
+    mask[1, 0, 6] = float("nan")
+    function = getattr(LIBRARY["attention"], name)
+    found = function([q, k, v, mask], {"scale": 0.25}, None)
+    assert not found[0, :, 5].any()
+    assert found.isnan().all(-1).nonzero().tolist() == [[1, head, 6] for head in range(3)]
+
+
 @pytest.mark.parametrize("order", [None, [0, 1, 2, 3], [0, 2, 3, 1]])
 def test_convolution_lies_in_the_asked_order(order: list[int] | None) -> None:
     x, w, bias = torch.randn(2, 4, 9, 9), torch.randn(6, 2, 3, 3), torch.randn(6)
