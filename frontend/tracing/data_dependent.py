@@ -15,6 +15,7 @@ import torch
 from dlcb.errors import UnsupportedError
 from dlcb.frontend.tracing.source import source_line
 from dlcb.frontend.tracing.trace import Handler, Trace
+from dlcb.frontend.tracing.tracker import WAITS
 
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
@@ -157,10 +158,7 @@ def _read(source: torch.Tensor) -> torch.Tensor:
 
 
 def _refuse(trace: Trace, func: Any, args: Args, kwargs: Kwargs) -> Any:
-    raise UnsupportedError(
-        f"{func.__name__}: {source_line()}: Python would wait for elements of a tensor; DLCB compiles programs whose"
-        " branches and sizes do not depend on elements"
-    )
+    raise UnsupportedError(f"{func.__name__}: {source_line()}: {WAITS}")
 
 
 DATA_DEPENDENT: dict[str, Handler] = {

@@ -64,6 +64,7 @@ class KnownSizes:
         """The one element of an integer tensor as a tracked int."""
         name = element_symbol(value)
         self.symbols[name] = value, ELEMENT
+        self._tracker.elements.add(name)
         return symbol(self._tracker, name, traced, is_size=False)
 
     def found(self, op: str, args: Operands, kwargs: Mapping[str, Any]) -> Found | Fixed:

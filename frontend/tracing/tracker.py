@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from dlcb.dialects.shape.bounds import is_nonneg, is_positive
 from dlcb.dialects.shape.expr import Expr, const, evaluate, sub
 from dlcb.dialects.shape.requirement import REQUIREMENTS, Require
+from dlcb.errors import UnsupportedError
 from dlcb.frontend.tracing.source import source_line
 
 USED = "pinned by "
 """How the text of a check begins where the program used the number itself."""
+
+WAITS = (
+    "Python would wait for elements of a tensor; DLCB compiles programs whose branches and sizes do not depend on"
+    " elements"
+)
 
 COMPARED = "compared at "
 """How the text of a check begins that keeps an answer to a comparison."""
@@ -45,6 +51,8 @@ class Tracker:
         self.traced: dict[str, int] = {}
         self.at_least: dict[str, int] = {}
         """Lower bounds of symbols: sizes are not negative, ints can be any."""
+        self.elements: set[str] = set()
+        """Symbols that stand for elements of tensors; those have no number in a trace."""
         self.active = True
         self.asked = 0
         """How often the numbers of the trace were compared or used, whether that makes a check or not."""
@@ -71,6 +79,8 @@ class Tracker:
 
     def pin(self, expr: Expr, value: int, by: str) -> None:
         """The program uses the number itself."""
+        if self.active and not self.elements.isdisjoint(expr.free):
+            raise UnsupportedError(f"{by}: {source_line()}: {WAITS}")
         self._add("eq", expr, const(value), f"{USED}{by} at {{}}", None)
 
     def require(self, kind: str, lhs: Expr, rhs: int, text: str) -> None:

@@ -138,6 +138,11 @@ AT_COMPILE: dict[str, tuple[Callable[[], Any], str]] = {
         rf"__bool__: {HERE}: Python would wait for elements of a tensor; DLCB compiles programs whose branches and"
         " sizes do not depend on elements",
     ),
+    "a size that is an element": (
+        lambda: dlcb.compile(lambda x: torch.arange(int(x.long().sum().item())), X, fullgraph=False),
+        rf"int\(\): {HERE}: Python would wait for elements of a tensor; DLCB compiles programs whose branches and"
+        " sizes do not depend on elements",
+    ),
     "an op without a kernel": (
         lambda: dlcb.compile(lambda x: x.sort()[0], X),
         rf"sort: {HERE}: DLCB has no such operation\nfullgraph=False lets eager run what is not compiled",
