@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dlcb.runtime.attention import attention, quick_attention
+from dlcb.runtime.torch_private import addmm_relu
 
 Operands = Sequence[Tensor]
 Options = Mapping[str, Any]
@@ -53,11 +54,9 @@ def _matmul(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
 
 
 def _matmul_relu(operands: Operands, options: Options, out: Tensor | None) -> Tensor:
-    """max(a @ b + bias, 0) of matrices; one cuBLASLt call where that exists."""
+    """max(a @ b + bias, 0), for matrices."""
     a, b, bias = operands
-    if out is None:
-        return torch.ops.aten._addmm_activation.default(bias, a, b)
-    return torch.ops.aten._addmm_activation.out(bias, a, b, out=out)
+    return addmm_relu(bias, a, b, out)
 
 
 def _stack(matrices: Tensor, lead: Sequence[int]) -> Tensor:

@@ -259,9 +259,12 @@ def _flatten(x: Sizes, start_dim: int = 0, end_dim: int = -1) -> Found:
 
 
 def _reduce(x: Sizes, dim: Any = None, keepdim: bool = False) -> Found:
+    """An empty list of dims is all of them for some functions, none for others."""
     axes = range(len(x))
-    listed: Sequence[Any] = () if dim is None else _listed((dim,))
-    gone: set[int] = {axes[d] for d in listed} or set(axes)
+    listed: Sequence[Any] = axes if dim is None else _listed((dim,))
+    if dim is not None and not listed:
+        return None
+    gone: set[int] = {axes[d] for d in listed}
     return [1 if axis in gone else size for axis, size in enumerate(x) if keepdim or axis not in gone]
 
 
