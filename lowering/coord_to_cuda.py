@@ -21,7 +21,7 @@ from dlcb.dialects.coord.crossing import crossing, facts_of
 from dlcb.dialects.coord.levels import row_stores
 from dlcb.dialects.coord.ops import KernelOp
 from dlcb.dialects.coord.schedule import ScheduleAttr
-from dlcb.dialects.coord.shifted import along_rows, shifted_rows
+from dlcb.dialects.coord.shifted import along_rows
 from dlcb.dialects.coord.vectors import VectorFacts, column_facts, vector_facts
 from dlcb.dialects.cuda.ops import ForOp
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
@@ -65,13 +65,13 @@ def lower_kernel(kernel: KernelOp) -> list[CudaKernelOp]:
     found = crossing(kernel) if any(s.transpose is not None for s in kernel.schedules.data) else None
     if found is not None:
         space |= zip(("across", "along"), map(_demands, facts_of(kernel, found)), strict=True)
-    shifted = along_rows(kernel) if any(s.shifted for s in kernel.schedules.data) else None
-    if shifted is not None and (rows := shifted_rows(shifted)) is not None:
+    is_shifted = any(s.shifted for s in kernel.schedules.data)
+    plan = RowPlan(along_rows(kernel)) if kernel.row.dims or is_shifted else None
+    if is_shifted and plan is not None and (rows := plan.shifted) is not None:
         space["shifted"] = _demands(VectorFacts(rows.widest, rows.aligned, ()))
     if any(s.row == "column" and s.vector > 1 for s in kernel.schedules.data):
         space["columns"] = _demands(column_facts(kernel))
     lowered: list[CudaKernelOp] = []
-    plan = RowPlan(kernel) if kernel.row.dims else RowPlan(shifted) if shifted is not None else None
     along_row = lower_scan if kernel.has_scans else lower_row
     for schedule in kernel.schedules.data:
         name = variant_name(kernel.symbol, schedule)

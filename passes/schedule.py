@@ -19,8 +19,9 @@ The choice is made here and only here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from xdsl.context import Context
@@ -89,16 +90,14 @@ def _with_lines(
 ) -> list[ScheduleAttr]:
     """Lines of the innermost axis, a warp or a block each, whose vectors start where memory is aligned, before single
     elements. Lines that are whole vectors are for the flat kernel."""
-    if len(kernel.outer.dims) < 2:
-        return flat
     divisible = all(use.is_multiple(d, facts.widest) for use in uses or [UNKNOWN] for d in facts.divisible)
+    if len(kernel.outer.dims) < 2 or (facts.widest > 1 and divisible):
+        return flat
     by_rows = along_rows(kernel)
     rows = shifted_rows(by_rows)
     if rows is None:
         return flat
     pieced = any(Along(by_rows).demands(op) is None for op in rows.unaligned)
-    if facts.widest > 1 and divisible:
-        return flat
     lines, length = _lines(by_rows, uses, 1 if pieced else facts.widest), _row_length(by_rows)
     first = [s for s in flat if s.vector > 1]
     if not first and length is not None and lines and length % lines[0].vector == 0:
@@ -239,23 +238,23 @@ def step_schedules(kernel: KernelOp, uses: Sequence[Use], column: bool, bits: Se
     level = reduction_levels(kernel)
     last = max(level.values())
     walks = last == max([level_of(op, level) for op in row_stores(kernel)], default=0)
-    make = _column_steps if column else _block_steps
-    found: list[ScheduleAttr] = []
-    for step in range(last + 1):
-        forms = make(kernel, uses, bits, step)
-        found += forms if step < last or walks else forms[-1:]
-    return found
+    forms = (_column_steps if column else _block_steps)(kernel, uses, bits)
+    return [form(step=step) for step in range(last + 1) for form in (forms if step < last or walks else forms[-1:])]
 
 
-def _column_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int], step: int) -> list[ScheduleAttr]:
+_Step = Callable[..., ScheduleAttr]
+"""A schedule but for its step."""
+
+
+def _column_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int]) -> list[_Step]:
     many = NARROW_ITEMS if _is_narrow(kernel) else COLUMN_ITEMS
     return [
-        ScheduleAttr.of("column", BLOCK_THREADS, v, COLUMN_ITEMS if v > 1 else many, "none", i, step)
+        partial(ScheduleAttr.of, "column", BLOCK_THREADS, v, COLUMN_ITEMS if v > 1 else many, "none", i)
         for v, i in _column_forms(kernel, uses, bits)
     ]
 
 
-def _block_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int], step: int) -> list[ScheduleAttr]:
+def _block_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int]) -> list[_Step]:
     """Shifted vectors serve rows that start at a multiple as well. Coordinates of 64 bits cost a long loop little,
     unless they take divisions."""
     widest = vector_facts(kernel).widest
@@ -264,7 +263,7 @@ def _block_steps(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int], ste
         shifted = 1
     first = bits[0] if len(kernel.row.dims) > 1 else bits[-1]
     forms = dict.fromkeys([(max(widest, shifted), first, shifted > 1), (1, bits[-1], False)])
-    return [ScheduleAttr.of("block", BLOCK_THREADS, v, 0, "none", i, step, shifted=start) for v, i, start in forms]
+    return [partial(ScheduleAttr.of, "block", BLOCK_THREADS, v, 0, "none", i, shifted=start) for v, i, start in forms]
 
 
 def _column_forms(kernel: KernelOp, uses: Sequence[Use], bits: Sequence[int]) -> list[tuple[int, int]]:

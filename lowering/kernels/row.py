@@ -41,7 +41,7 @@ class RowLowering:
         self.row_axes = kernel.axes[len(kernel.outer.dims) :]
         self.totals: dict[SSAValue, SSAValue] = {}
         self.kept: dict[SSAValue, SSAValue] = {}
-        self.shifted = rows_of(kernel) if schedule.shifted else None
+        self.shifted = rows_of(plan) if schedule.shifted else None
         self.loaded: list[SSAValue] = []
         """What the first pass loads, of vectors that may be partial: they are asked for one by one, and would be
         waited for one by one."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import cached_property
 
 from xdsl.ir import OpResult, SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.levels import inputs_of, level_of, reduction_levels
+from dlcb.dialects.coord.shifted import ShiftedRows, shifted_rows
 
 COSTLY = frozenset("exp exp2 expm1 log log2 log1p sin cos tan tanh erf pow div sqrt rsqrt".split())
 
@@ -47,6 +49,11 @@ class RowPlan:
         self.storing = max([level_of(s, level) for s in self.row_stores], default=len(self.reductions))
         """The first pass that has all that rows are stored of: a kernel with a row reads nothing that it writes."""
         self.staged = self._staged()
+
+    @cached_property
+    def shifted(self) -> ShiftedRows | None:
+        """What rows have in common, wherever they start."""
+        return shifted_rows(self.kernel)
 
     def stored(self, number: int, staged: bool) -> list[ops.StoreOp]:
         """The whole rows that a pass stores. Where passes keep values, the last one does: no load waits for a store;

@@ -8,19 +8,19 @@ from xdsl.ir import SSAValue
 
 from dlcb.dialects.coord import ops
 from dlcb.dialects.coord.intervals import Bound, Interval
-from dlcb.dialects.coord.shifted import ShiftedRows, shifted_rows
+from dlcb.dialects.coord.shifted import ShiftedRows
 from dlcb.dialects.coord.vectors import MAX_VECTOR_BYTES, buffer_element
 from dlcb.errors import InternalError
 from dlcb.lowering.kernels.arguments import KernelBuilder
 from dlcb.lowering.kernels.lanes import Lanes, Provider, Values, at_lane, each, is_zero
+from dlcb.lowering.kernels.row_plan import RowPlan
 
 
-def rows_of(kernel: ops.KernelOp) -> ShiftedRows:
+def rows_of(plan: RowPlan) -> ShiftedRows:
     """What the rows of a kernel with a shifted schedule have in common."""
-    rows = shifted_rows(kernel)
-    if rows is None:
-        raise InternalError(f"kernel {kernel.symbol}: vectors are to be shifted, but rows do not lie alike")
-    return rows
+    if plan.shifted is None:
+        raise InternalError(f"kernel {plan.kernel.symbol}: vectors are to be shifted, but rows do not lie alike")
+    return plan.shifted
 
 
 def vectors_start(
