@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.parser import Parser
 
 from dlcb.dialects._xdsl import to_text
-from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.base import calls_library
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.frontend.importer import Imported
 from dlcb.frontend.options import TORCH_RANGE, Options
@@ -180,6 +180,6 @@ def _launches(module: ModuleOp) -> list[str]:
             for op in func.body.block.ops:
                 if isinstance(op, LaunchOp):
                     found.append(f"@{func.symbol}: kernel {op.forms.data[0].data['kernel'].root_reference.data}")  # pyright: ignore
-                elif isinstance(op, GraphOp) and op.LIBRARY is not None:
+                elif calls_library(op):
                     found.append(f"@{func.symbol}: library {op.LIBRARY} ({op.line})")
     return found

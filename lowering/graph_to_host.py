@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects.cuda.ops import KernelOp as CudaKernelOp
-from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.base import GraphOp, calls_library
 from dlcb.dialects.graph.creation import EmptyOp
 from dlcb.dialects.graph.derived import derived_weights
 from dlcb.dialects.graph.roots import is_view, root
@@ -60,7 +60,7 @@ class _Writer:
         for op in self.func.body.block.ops:
             if isinstance(op, LaunchOp):
                 self.launch(op)
-            elif isinstance(op, GraphOp) and op.LIBRARY is not None:
+            elif calls_library(op):
                 self.library(op)
             elif isinstance(op, EmptyOp):
                 self.memory.create(op.res)

@@ -26,7 +26,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from dlcb.dialects._xdsl import set_type
-from dlcb.dialects.graph.base import GraphOp, block_ops
+from dlcb.dialects.graph.base import GraphOp, block_ops, calls_library
 from dlcb.dialects.graph.contract import MatmulOp
 from dlcb.dialects.graph.convolution import Convolution, DepthwiseOp
 from dlcb.dialects.graph.roots import is_view
@@ -113,7 +113,7 @@ def needs_memory(func: FuncOp) -> set[SSAValue]:
     """The results of views that something other than a generated kernel reads."""
     needed: set[SSAValue] = set()
     for op in reversed(list(func.body.block.ops)):
-        if isinstance(op, ReturnOp) or (isinstance(op, GraphOp) and op.LIBRARY is not None):
+        if isinstance(op, ReturnOp) or calls_library(op):
             needed.update(op.operands)
         elif isinstance(op, GraphOp) and op.FAMILY == "view" and op.results[0] in needed:
             needed.add(op.operands[0])

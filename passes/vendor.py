@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.base import calls_library
 from dlcb.dialects.graph.convolution import ConvolutionOp
 from dlcb.dialects.graph.elementwise import SIMPLE, ReluOp
 from dlcb.dialects.graph.types import type_of
@@ -15,13 +15,9 @@ def vendor_takes(convolution: ConvolutionOp, result: SSAValue) -> bool:
     but what needs it in memory."""
     if convolution.groups.data != 1 or convolution.transposed is not None or type_of(result).rank != 4:
         return False
-    if convolution.is_of_points and any(_is_library(use.operation) for use in result.uses):
+    if convolution.is_of_points and any(calls_library(use.operation) for use in result.uses):
         return True
     user = next(iter(result.uses)).operation if result.has_one_use() else None
     if isinstance(user, SIMPLE["add"]) and user.results[0].has_one_use():
         user = next(iter(user.results[0].uses)).operation
     return isinstance(user, ReluOp)
-
-
-def _is_library(op: Operation) -> bool:
-    return isinstance(op, GraphOp) and op.LIBRARY is not None

@@ -43,10 +43,12 @@ class Lanes:
             roots = [root for root in _roots_of(step) if plan.roots[root].kind != "weight"]
             before = sorted({touched[root] for root in roots if root in touched}, reverse=True)
             touched |= dict.fromkeys(roots, number)
-            lane = self.of[before[0]] if before else len(last_of_lane)
-            if lane == len(last_of_lane) < count:
+            if before:
+                lane = self.of[before[0]]
+            elif len(last_of_lane) < count:
+                lane = len(last_of_lane)
                 last_of_lane.append(number)
-            elif lane == count:
+            else:
                 lane = min(range(count), key=last_of_lane.__getitem__)
             last_of_lane[lane] = number
             self.of.append(lane)

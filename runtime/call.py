@@ -46,7 +46,8 @@ class BoundCall:
     def __init__(self, plan: CallPlan, target: Target, stream: int | Sequence[int], quick: bool = False) -> None:
         """On one stream, or on one for each step; the library uses the current one, and its `quick` routines if so
         asked."""
-        streams = [stream] * len(plan.steps) if isinstance(stream, int) else stream
+        self.streams = [stream] * len(plan.steps) if isinstance(stream, int) else stream
+        """Of each step."""
         self.plan = plan
         self.target = target
         self.quick = quick
@@ -56,7 +57,7 @@ class BoundCall:
             kernels.function(step.kernel) if isinstance(step, Launch) else None for step in plan.steps
         )
         self._launchers = [
-            kernels.launcher(self.functions[n], step, self.pack.pointers[n], streams[n])
+            kernels.launcher(self.functions[n], step, self.pack.pointers[n], self.streams[n])
             if isinstance(step, Launch)
             else None
             for n, step in enumerate(plan.steps)

@@ -167,12 +167,11 @@ class _Part:
         self,
         tensors: Tensors,
         library: Tensors,
-        last_node: Callable[[int], Any],
+        driver: GraphDriver,
         then: StepNumber | None = None,
         before: StepNumber | None = None,
     ) -> None:
-        """`last_node` tells the node of a step that was recorded; `before` and after each step, `then`, are told its
-        number."""
+        """`before` and after each step, `then`, are told its number."""
         plan, target = self.call.plan, self.call.target
         for root in self.layout.own:
             memory = target.allocator.root(plan.roots[root], target.device)
@@ -183,7 +182,7 @@ class _Part:
 
         def done(step: int) -> None:
             if isinstance(plan.steps[step], Launch):
-                self._nodes[step] = last_node(step)
+                self._nodes[step] = driver.last_node(self.call.streams[step])
             if then is not None:
                 then(step)
 
@@ -239,11 +238,7 @@ class _Recorder:
         library = Tensors(recipe.plan, list(tensors.roots))
         for root in recipe.layout.staged:
             library.roots[root] = self.stage(root, tensors.root(root), stream)
-
-        def last_node(step: int) -> Any:
-            return self.driver.last_node(stream)
-
-        self.main.record(tensors, library, last_node, before=None if branch is None else branch.before)
+        self.main.record(tensors, library, self.driver, before=None if branch is None else branch.before)
         if branch is not None:
             branch.join()
         for root, _ in self.main.patched("output"):
@@ -257,20 +252,14 @@ class _Recorder:
             self.derive.let_go()
 
     def record_derivation(self, derivation: Derivation, stream: int, branch: Branch | None) -> _Part:
-        plan = derivation.plan
-        streams = [stream] * len(plan.steps) if branch is None else branch.streams
-        call = BoundCall(plan, self.target, streams)
+        call = BoundCall(derivation.plan, self.target, stream if branch is None else branch.streams)
         part = _Part(call, self.recipe.derive_layout, derivation.program, branch is not None)
-        outputs = derivation.outputs(plan)
+        outputs = derivation.outputs(call.plan)
         tensors = call.tensors(derivation.values, skip=part.layout.own, outputs=outputs)
-
-        def last_node(step: int) -> Any:
-            return self.driver.last_node(streams[step])
-
         if branch is None:
-            part.record(tensors, tensors, last_node)
+            part.record(tensors, tensors, self.driver)
         else:
-            part.record(tensors, tensors, last_node, branch.derived, branch.before_derived)
+            part.record(tensors, tensors, self.driver, branch.derived, branch.before_derived)
         derivation.keep(call.results(tensors))
         return part
 

@@ -22,9 +22,7 @@ class _LoadOp(IndexedOp):
     traits = traits_def(MemoryReadEffect())
 
     def verify_(self) -> None:
-        verify_integer("lower", self.lower)
-        verify_same("upper", self.upper.type, self.lower.type)
-        verify_vector(self.values, self.array, self.index)
+        _verify_part(self)
 
 
 @irdl_op_definition
@@ -60,6 +58,10 @@ class StorePartOp(IndexedOp):
     traits = traits_def(MemoryWriteEffect())
 
     def verify_(self) -> None:
-        verify_integer("lower", self.lower)
-        verify_same("upper", self.upper.type, self.lower.type)
-        verify_vector(self.values, self.array, self.index)
+        _verify_part(self)
+
+
+def _verify_part(op: _LoadOp | StorePartOp) -> None:
+    verify_integer("lower", op.lower)
+    verify_same("upper", op.upper.type, op.lower.type)
+    verify_vector(op.values, op.array, op.index)

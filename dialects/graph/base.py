@@ -15,10 +15,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -312,6 +312,11 @@ def broadcast_coord(coord: Expr, size: Expr, result_size: Expr) -> Expr:
     if size.is_const:
         return const(0) if size.value == 1 else coord
     return mul(coord, ne(size, 1))
+
+
+def calls_library(op: Operation | Block) -> TypeGuard[GraphOp]:
+    """Does a library routine compute it?"""
+    return isinstance(op, GraphOp) and op.LIBRARY is not None
 
 
 def block_ops(op: Operation) -> list[GraphOp]:

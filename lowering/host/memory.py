@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from dlcb.dialects.graph.base import GraphOp
+from dlcb.dialects.graph.base import calls_library
 from dlcb.dialects.graph.roots import is_view, root
 from dlcb.dialects.graph.structure import FuncOp, LaunchOp
 from dlcb.dialects.graph.types import StridedLayout, TensorType, type_of
@@ -29,7 +29,7 @@ Array = tuple[tuple[Expr, Expr], Attribute]
 def allocates(value: SSAValue) -> bool:
     """Does a library routine make the memory of this root?"""
     op = value.owner
-    return isinstance(op, GraphOp) and op.LIBRARY is not None and op.LIBRARY not in WRITES_OUT
+    return calls_library(op) and op.LIBRARY not in WRITES_OUT
 
 
 class Memory:
